@@ -2,9 +2,9 @@
 
 import asyncio
 import importlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
-from chatd.models.domain.catalogue import Provider, ProviderType
+from chatd.models.domain.catalogue import Provider, ProviderKey, ProviderType
 from chatd.models.domain.provider_keys import KeyChecked, ProviderChecked
 from chatd.models.store.catalogue import KeyValues
 from chatd.providers.credentials import Credential
@@ -13,6 +13,17 @@ from parley.secrets import SecretsError
 CHECK_S = 15.0
 NAMES_MAX = 1000
 NO_LIST = "Keys of this kind of provider can only be tried by asking a model."
+ADDRESS = "Check its address, and whether this machine reaches it."
+#: What a provider meant by a status, and what to do about it.
+PROBLEMS: Mapping[int, str] = {
+    401: "The provider refused this key (401). Make a new one there, add it here, and forget this "
+    "one.",
+    403: "The provider knows this key but does not allow it to list models (403). Change its "
+    "rights there, or add another key.",
+    404: "The provider has no list of models at this address (404). Check the address.",
+    429: "The provider limits this key at the moment (429). Check its quota and credit there, or "
+    "try again later.",
+}
 
 
 ListNames = Callable[[Provider, Credential], Awaitable[tuple[str, ...]]]
@@ -29,24 +40,38 @@ class Refused(Exception):
 async def check(
     provider: Provider, values: KeyValues, list_names: ListNames | None = None
 ) -> ProviderChecked:
-    """Check each key of the installation in turn; if there is none, call without a key."""
-    keys: list[KeyChecked] = []
-    names: set[str] = set()
-    for key in provider.keys or (None,):
-        key_id = "" if key is None else key.id
-        try:
-            credential = Credential() if key is None else Credential(key.id, values.open(key))
-            async with asyncio.timeout(CHECK_S):
-                names |= set(await (list_names or names_by_sdk)(provider, credential))
-        except SecretsError:
-            keys.append(KeyChecked(key_id, "It cannot be opened; enter it again."))
-        except Refused as refused:
-            keys.append(KeyChecked(key_id, refused.problem))
-        except TimeoutError:
-            keys.append(KeyChecked(key_id, f"It did not answer within {CHECK_S:g} s."))
-        else:
-            keys.append(KeyChecked(key_id))
-    return ProviderChecked(tuple(keys), tuple(sorted(names)[:NAMES_MAX]))
+    """Check all keys of the installation at once; if there is none, call without a key.
+
+    One after the other, two keys of a provider that does not answer would take as long as the
+    caller waits, and nothing would be told of any.
+    """
+    list_names = list_names or names_by_sdk
+    async with asyncio.TaskGroup() as tasks:
+        checks = [
+            tasks.create_task(_check_key(provider, key, values, list_names))
+            for key in provider.keys or (None,)
+        ]
+    checked = [each.result() for each in checks]
+    names = {name for _, offered in checked for name in offered}
+    return ProviderChecked(tuple(key for key, _ in checked), tuple(sorted(names)[:NAMES_MAX]))
+
+
+async def _check_key(
+    provider: Provider, key: ProviderKey | None, values: KeyValues, list_names: ListNames
+) -> tuple[KeyChecked, tuple[str, ...]]:
+    """Return what the provider said to a key, and the names of the models that it listed."""
+    key_id = "" if key is None else key.id
+    try:
+        credential = Credential() if key is None else Credential(key.id, values.open(key))
+        async with asyncio.timeout(CHECK_S):
+            return KeyChecked(key_id), await list_names(provider, credential)
+    except SecretsError:
+        problem = "It cannot be opened; enter it again."
+    except Refused as refused:
+        problem = refused.problem
+    except TimeoutError:
+        problem = f"The provider did not answer within {CHECK_S:g} seconds. {ADDRESS}"
+    return KeyChecked(key_id, problem), ()
 
 
 async def names_by_sdk(provider: Provider, credential: Credential) -> tuple[str, ...]:
@@ -84,8 +109,8 @@ async def _anthropic_names(provider: Provider, credential: Credential) -> tuple[
             return tuple([model.id async for model in client.models.list(limit=NAMES_MAX)])
     except APIStatusError as error:
         raise Refused(_problem_text(error.status_code)) from None
-    except APIError as error:
-        raise Refused(f"It cannot be reached ({type(error).__name__}).") from None
+    except APIError:
+        raise Refused(f"The provider cannot be reached. {ADDRESS}") from None
 
 
 async def _openai_names(provider: Provider, credential: Credential) -> tuple[str, ...]:
@@ -107,8 +132,8 @@ async def _openai_names(provider: Provider, credential: Credential) -> tuple[str
             return tuple([model.id async for model in client.models.list()])
     except APIStatusError as error:
         raise Refused(_problem_text(error.status_code)) from None
-    except APIError as error:
-        raise Refused(f"It cannot be reached ({type(error).__name__}).") from None
+    except APIError:
+        raise Refused(f"The provider cannot be reached. {ADDRESS}") from None
 
 
 async def _load(sdk: str) -> None:
@@ -117,6 +142,6 @@ async def _load(sdk: str) -> None:
 
 
 def _problem_text(status_code: int) -> str:
-    if status_code in (401, 403):
-        return "The key was refused; enter another one."
-    return f"It answered with status {status_code}."
+    if status_code >= 500:
+        return f"The provider has a problem of its own ({status_code}). Try again later."
+    return PROBLEMS.get(status_code, f"The provider answered with status {status_code}. {ADDRESS}")

@@ -13,6 +13,8 @@ from parley.cli.api.client import Api
 from parley.cli.api.requests import current_api, listed, new_key
 from parley.cli.options import HomeGroup, json_option
 from parley.cli.text import print_json, print_table
+from parley.cli.time_words import until
+from parley.clock import SystemClock
 
 PATH = "/api/v1/spend-limits"
 OWN = "/api/v1/me/spend"
@@ -102,7 +104,8 @@ def mine(as_json: bool) -> None:
         return
     limit = found.get("limit")
     allowed = f" of {_dollars(limit['limit_micros'])}" if limit else ", without a limit"
-    click.echo(f"{_dollars(found['spent_micros'])} US dollars{allowed}, until {found['resets_at']}")
+    end = until(found["resets_at"], SystemClock().now())
+    click.echo(f"{_dollars(found['spent_micros'])} US dollars{allowed}, until {end}")
 
 
 def _limited(api: Api, login: str | None, group: str | None, everyone: bool) -> tuple[str, str]:

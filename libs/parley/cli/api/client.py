@@ -15,11 +15,14 @@ from urllib.parse import urlsplit
 
 from parley.cli.api.server import Server
 from parley.cli.errors import CliError
+from parley.cli.time_words import MINUTE_S, ahead
 
 REQUEST_S_MAX = 30.0
 EVENTS = "text/event-stream"
 PROBLEM_BYTES_MAX = 64 * 1024
 PIECE_BYTES = 256 * 1024
+#: Shorter waits are those of a busy server, which most commands make themselves.
+SAID_FROM_S = 2 * MINUTE_S
 
 #: The code of a wrong login, password or second factor, which no API key mends.
 SIGN_IN_REFUSED = "SIGN_IN_REFUSED"
@@ -215,5 +218,7 @@ def refusal_of(status: int, reason: str, document: bytes) -> ApiRefused:
         message += f" trace_id: {problem['trace_id']}"
     after_ms = problem.get("retry_after_ms")
     after_s = after_ms / 1000 if isinstance(after_ms, int | float) else None
+    if after_s is not None and after_s >= SAID_FROM_S:
+        message += f" Try again {ahead(after_s)}."
     said_whole = f"{message} ({code})" if code else message
     return ApiRefused(status, code, said_whole, retry_after_s=after_s, facts=problem)

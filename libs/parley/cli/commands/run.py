@@ -22,6 +22,7 @@ from parley.cli.chats.run_settings import (
     repository_of,
     settings_of,
 )
+from parley.cli.chats.slash_commands import check_prompt, is_compact
 from parley.cli.chats.turn_output import Patience, show_turn
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.invocation import current
@@ -85,6 +86,9 @@ def run(
     Questions of the model are asked on the terminal. Without one nobody is asked, except with
     --plan or --answer, which wait for `parley answer`.
     """
+    if is_compact(prompt):
+        raise ConfigurationProblem("a new chat has no history to summarise: send /compact to one")
+    check_prompt(prompt, "CHAT", current().hint)
     settings = _settings(directory, no_directory=no_directory)
     if settings is None and (check is not None or applies):
         raise ConfigurationProblem("--check and --apply need --directory: add -C .")

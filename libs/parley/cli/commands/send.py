@@ -16,6 +16,7 @@ from parley.cli.chats.action_answers import Person
 from parley.cli.chats.actions import action_path
 from parley.cli.chats.id_prefixes import CHAT_ID
 from parley.cli.chats.listing import chat_path, last_messages, status_word
+from parley.cli.chats.slash_commands import check_prompt, is_compact
 from parley.cli.chats.turn_output import Patience, show_turn
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
@@ -49,10 +50,16 @@ def send(
 ) -> None:
     """Send PROMPT to the chat CHAT and print the answer; `-` reads it from standard input.
 
-    While another turn runs the message waits for its end, and this command does not.
+    While another turn runs the message waits for its end, and this command does not. With
+    `/compact` as PROMPT the history is summarised now.
     """
+    text = sys.stdin.read() if prompt == "-" else prompt
+    if is_compact(prompt):
+        _compact(chat_id, as_json=as_json)
+        return
+    check_prompt(prompt, chat_id, current().hint)
     body: dict[str, Any] = {
-        "content": [{"type": "text", "text": sys.stdin.read() if prompt == "-" else prompt}],
+        "content": [{"type": "text", "text": text}],
         "busy_behavior": "interrupt" if interrupt else "queue",
     }
     body |= {"model_id": model_id} if model_id else {}
@@ -91,6 +98,17 @@ def send(
             after_id=_last_id(api, chat_id, sent),
             waiting=person.answer if sys.stdin.isatty() else None,
         )
+
+
+def _compact(chat_id: str, *, as_json: bool) -> None:
+    """Have the history of a chat summarised."""
+    path = f"{chat_path(chat_id)}/compact"
+    headers = {"Idempotency-Key": f'"{_new_key()}"'}
+    chat = Api(find_server(current())).call("POST", path, {}, headers, needs="status")
+    if as_json:
+        click.echo(json.dumps(chat, indent=2, ensure_ascii=False))
+    else:
+        click.echo("The history is being summarised.", err=True)
 
 
 @click.command(cls=HomeCommand)

@@ -3,14 +3,14 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
 
 from chatd.models.domain.catalogue import Catalogue, Provider, ProviderKey, ProviderType
 from chatd.models.domain.provider_keys import KeyChecked
 from chatd.models.store.catalogue import KeyValues
-from chatd.providers.checking import check
+from chatd.providers.checking import Refused, check
+from chatd.providers.credentials import Credential
 from chatd.providers.discovery import (
     ASK_AGAIN_S,
     Discovery,
@@ -109,13 +109,53 @@ async def test_a_key_that_works_tells_the_models(
     assert checked.model_names
 
 
-async def test_a_key_that_is_refused_says_so_without_itself() -> None:
-    provider = Provider("p", "p", "P", ProviderType.OPENAI, keys=(KEY,))
-    refusal = whole(b'{"error":{"message":"bad key sk-something"}}', "401 Unauthorized")
+@pytest.mark.parametrize("kind", [ProviderType.ANTHROPIC, ProviderType.OPENAI])
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("401 Unauthorized", ("refused this key", "add it here")),
+        ("403 Forbidden", ("does not allow", "add another key")),
+        ("404 Not Found", ("no list of models", "Check the address")),
+        ("429 Too Many Requests", ("limits this key", "quota")),
+        ("503 Service Unavailable", ("a problem of its own", "Try again later")),
+    ],
+)
+async def test_a_key_that_does_not_work_says_why_and_what_to_do(
+    kind: ProviderType, status: str, words: tuple[str, ...]
+) -> None:
+    refusal = whole(b'{"error":{"message":"bad key sk-something"}}', status)
     async with model_server(refusal) as server:
-        checked = await check(replace(provider, base_url=server.url), VALUES)
+        provider = Provider("p", "p", "P", kind, base_url=server.url, keys=(KEY,))
+        checked = await check(provider, VALUES)
     (key,) = checked.keys
-    assert key == KeyChecked("k", "The key was refused; enter another one.")
+    assert key.key_id == "k"
+    assert [each for each in words if each not in key.problem] == []
+    assert status[:3] in key.problem
+    assert "sk-something" not in key.problem
+
+
+async def test_a_provider_that_is_not_there_says_what_to_check() -> None:
+    async with model_server((Act.RESET,)) as server:
+        provider = Provider("p", "p", "P", ProviderType.OPENAI, base_url=server.url, keys=(KEY,))
+        (key,) = (await check(provider, VALUES)).keys
+    assert key.problem.startswith("The provider cannot be reached. Check its address")
+
+
+async def test_all_keys_are_checked_at_once_and_told_in_their_order() -> None:
+    keys = (KEY, ProviderKey("other", "p", ""))
+    both_wait = asyncio.Barrier(len(keys))
+
+    async def names(_: Provider, credential: Credential) -> tuple[str, ...]:
+        await both_wait.wait()
+        if credential.id == "k":
+            raise Refused("Not this one.")
+        return ("small", "large")
+
+    provider = Provider("p", "p", "P", ProviderType.OPENAI, keys=keys)
+    values = KeyValues(given={each.id: Secret("sk-something") for each in keys})
+    checked = await check(provider, values, names)
+    assert checked.keys == (KeyChecked("k", "Not this one."), KeyChecked("other"))
+    assert checked.model_names == ("large", "small")
 
 
 @pytest.mark.parametrize("kind", [ProviderType.ANTHROPIC, ProviderType.OPENAI])
@@ -126,7 +166,8 @@ async def test_a_key_does_not_follow_a_redirect(mock: MockModels, kind: Provider
             provider = Provider("p", "p", "P", kind, base_url=server.url, keys=(KEY,))
             checked = await check(provider, VALUES)
 
-    assert checked.keys == (KeyChecked("k", "It answered with status 307."),)
+    (key,) = checked.keys
+    assert key.problem.startswith("The provider answered with status 307.")
     assert other.asked == []
 
 

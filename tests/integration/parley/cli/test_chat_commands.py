@@ -233,3 +233,50 @@ def test_a_chat_that_is_not_there_is_one_line(
     assert capsys.readouterr().err == expected
     assert api.requests[0].path.count("/") <= 5
     assert "?" not in api.requests[0].path
+
+
+def test_a_spend_limit_says_in_words_when_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    problem = {
+        "title": "The spending limit is reached.",
+        "detail": "Go on after 2026-12-01 00:00 UTC.",
+        "code": "USAGE_LIMIT",
+        "retry_after_ms": 3 * 3_600_000,
+    }
+    with fake_api(Answer(429, problem)) as api:
+        assert parley(api, "interrupt", CHAT) == 1
+    assert "Go on after 2026-12-01 00:00 UTC. Try again in 3 hours." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "prompt", "instead"),
+    [
+        (("send", CHAT), "/goal mend the tests", f"`parley goal set {CHAT} TEXT --check COMMAND`"),
+        (("send", CHAT), "/export", f"`parley show {CHAT}`"),
+        (("run",), "/goal mend the tests", "`parley goal set CHAT TEXT --check COMMAND`"),
+        (("run",), "/compact", "a new chat has no history"),
+    ],
+)
+def test_a_command_of_the_page_is_not_sent_to_the_model(
+    command: tuple[str, ...], prompt: str, instead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fake_api() as api:
+        assert parley(api, *command, prompt) == 2
+    assert instead in capsys.readouterr().err
+    assert api.requests == []
+
+
+def test_a_chat_is_summarised_by_the_command_of_the_page(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with fake_api(Answer(202, chat(1))) as api:
+        assert parley(api, "send", CHAT, "/compact") == 0
+    assert capsys.readouterr().err == "The history is being summarised.\n"
+    assert [(each.method, each.path) for each in api.requests] == [
+        ("POST", f"/api/v1/chats/{CHAT}/compact")
+    ]
+
+
+def test_a_path_is_a_prompt_like_any_other() -> None:
+    with fake_api(sent(message={"id": 4})) as api:
+        assert parley(api, "send", CHAT, "--no-wait", "/etc/hosts says what?") == 0
+    assert api.requests[0].path == f"/api/v1/chats/{CHAT}/messages"

@@ -8,7 +8,7 @@ import { SelectField, TextField } from "../forms/fields.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { Table } from "../forms/table.tsx";
 import { Button } from "../ui/button.tsx";
-import { plural } from "../ui/format.ts";
+import { moment, money, plural } from "../ui/format.ts";
 import { Notice } from "../ui/states.tsx";
 import { Visible } from "../ui/visible.tsx";
 import { users } from "./queries.ts";
@@ -71,6 +71,13 @@ function isDay(text: string): boolean {
   return !Number.isNaN(Date.parse(text)) || /^[\d-]*$/.test(text);
 }
 
+/** A detail as people read it: amounts as money, times as dates, and the rest as it is stored. */
+export function detailWords(name: string, value: unknown): string {
+  if (name.endsWith("_micros") && typeof value === "number") return money(value);
+  if (name.endsWith("_at") && typeof value === "string" && !Number.isNaN(Date.parse(value))) return moment(value);
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
 function columns(nameOf: (id: string | null) => string) {
   return [
     { title: "When", cell: (row: Entry) => (row.at ? new Date(row.at).toLocaleString() : "") },
@@ -88,8 +95,18 @@ function columns(nameOf: (id: string | null) => string) {
     {
       title: "Details",
       cell: (row: Entry) => {
-        const text = JSON.stringify(row.details ?? {});
-        return text === "{}" ? "" : <code><Visible>{text}</Visible></code>;
+        const details = Object.entries(row.details ?? {});
+        return (
+          details.length > 0 && (
+            <dl className="pairs">
+              {details.map(([name, value]) => (
+                <div key={name}>
+                  <dt>{name.replace(/_micros$/, "").replaceAll("_", " ")}</dt> <dd><Visible>{detailWords(name, value)}</Visible></dd>
+                </div>
+              ))}
+            </dl>
+          )
+        );
       },
     },
   ];

@@ -1,6 +1,7 @@
 /** Models: which are offered, which is the default, what they cost, and which serve a purpose. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { Link } from "wouter";
 import { answered, api, unchangedSince } from "../api/client.ts";
 import { models, queryClient } from "../api/queries.ts";
 import type { components } from "../api/schema.d.ts";
@@ -13,6 +14,7 @@ import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { count } from "../ui/format.ts";
 import { Overrides } from "./overrides.tsx";
+import { makeDefault } from "./provider-models.tsx";
 import { providers } from "./queries.ts";
 
 type Model = components["schemas"]["Model"];
@@ -47,13 +49,16 @@ export default function ModelsSection() {
         />
       )}
       <div className="section-part">
+        <p className="field-hint">
+          Which models a provider offers is shown under <Link href="/admin/providers">Providers</Link>, where several can be added at once.
+        </p>
         <Loaded query={useQuery(models)} what="list of models">
           {(data) => (
             <Table
               label="Models"
               rows={data.items}
               keyOf={(row) => row.id}
-              empty={{ title: "No models", text: "Add a provider first, then its models." }}
+              empty={{ title: "No models", text: <>Chats need one: add a provider and choose its models under <Link href="/admin/providers">Providers</Link>.</> }}
               columns={[
                 {
                   title: "Model",
@@ -68,14 +73,14 @@ export default function ModelsSection() {
                   ),
                 },
                 {
-                  title: "Window",
+                  title: "Context window in tokens",
                   isNumber: true,
                   cell: (row) => {
                     const window = row.effective_context_limit_tokens ?? row.context_limit_tokens;
                     return window ? count(window) : "unknown";
                   },
                 },
-                { title: "Per million", isNumber: true, cell: (row) => priceOf(row) },
+                { title: "Price per million tokens", isNumber: true, cell: (row) => priceOf(row) },
                 { title: "State", cell: (row) => (row.enabled ? "enabled" : "disabled") },
                 {
                   title: "",
@@ -83,9 +88,16 @@ export default function ModelsSection() {
                     row.from_environment ? (
                       <span className="badge">From the environment</span>
                     ) : (
-                      <Button small onClick={() => setOpen(row)}>
-                        Edit
-                      </Button>
+                      <div className="table-actions">
+                        {row.enabled && !row.is_default && (
+                          <Button small aria-label={`Make ${row.display_name} the default`} onClick={() => void makeDefault(row)}>
+                            Make default
+                          </Button>
+                        )}
+                        <Button small aria-label={`Edit ${row.display_name}`} onClick={() => setOpen(row)}>
+                          Edit
+                        </Button>
+                      </div>
                     ),
                 },
               ]}
@@ -141,6 +153,7 @@ function NewModel({ providers: sources }: { providers: readonly (readonly [strin
 
 const PRICES = ["input", "output", "cache_read", "cache_write"] as const;
 type PriceName = (typeof PRICES)[number];
+const PRICE_WORDS: Record<PriceName, string> = { input: "input", output: "output", cache_read: "read from the cache", cache_write: "written to the cache" };
 
 function EditModel({ model, onClose }: { model: Model; onClose: () => void }) {
   const [name, setName] = useState(model.display_name);
@@ -195,7 +208,7 @@ function EditModel({ model, onClose }: { model: Model; onClose: () => void }) {
             value={window}
             onChange={setWindow}
             problem={saving.of("/context_limit_tokens")}
-            hint={model.effective_context_limit_tokens ? `Known: ${model.effective_context_limit_tokens}` : undefined}
+            hint={model.effective_context_limit_tokens ? `Known: ${new Intl.NumberFormat("en").format(model.effective_context_limit_tokens)}` : undefined}
           />
           <TextField
             label="Summarise at percent"
@@ -213,7 +226,7 @@ function EditModel({ model, onClose }: { model: Model; onClose: () => void }) {
           {PRICES.map((each) => (
             <TextField
               key={each}
-              label={`$ per million: ${each.replace("_", " ")}`}
+              label={`$ per million tokens: ${PRICE_WORDS[each]}`}
               type="number"
               value={prices[each]}
               onChange={(value) => setPrices({ ...prices, [each]: value })}

@@ -1,9 +1,17 @@
 /** The machines that host workspaces. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { answered, api } from "../api/client.ts";
+import type { components } from "../api/schema.d.ts";
 import { Loaded } from "../forms/loaded.tsx";
 import { Table } from "../forms/table.tsx";
 import { ago, bytes } from "../ui/format.ts";
+
+const STATES: Record<components["schemas"]["NodeState"], string> = {
+  active: "Takes workspaces",
+  draining: "Takes no more",
+  lost: "Cannot be reached",
+  gone: "Left",
+};
 
 const nodes = queryOptions({
   queryKey: ["admin", "nodes"],
@@ -34,10 +42,10 @@ export default function NodesSection() {
             {
               title: "State",
               cell: (row) => (
-                <span className={`badge${row.state === "active" ? " is-accent" : " is-warn"}`}>{row.state}</span>
+                <span className={`badge${row.state === "active" ? " is-accent" : " is-warn"}`}>{row.state ? STATES[row.state] : "Unknown"}</span>
               ),
             },
-            { title: "Sandbox", cell: (row) => <span title={row.sandbox.summary}>{row.sandbox.level}</span> },
+            { title: "Sandbox", cell: (row) => <><span className="cell-main">{row.sandbox.level}</span><span className="cell-side">{row.sandbox.summary}</span></> },
             {
               title: "Workspaces",
               isNumber: true,

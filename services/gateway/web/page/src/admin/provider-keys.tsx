@@ -33,10 +33,19 @@ async function storeOrder(provider: Provider, keys: readonly Key[]): Promise<voi
   );
 }
 
-export function ProviderKeys({ provider, check }: { provider: Provider; check: Check | undefined }) {
+interface Props {
+  provider: Provider;
+  check: Check | undefined;
+  /** A key was stored, of which nobody knows yet whether it works. */
+  onAdded: () => Promise<void>;
+}
+
+export function ProviderKeys({ provider, check, onAdded }: Props) {
   // What was moved here is shown at once; what the server says takes its place.
   const [shown, setShown] = useState(provider.keys);
   useEffect(() => setShown(provider.keys), [provider.keys]);
+  // The one without an id says what a provider without keys answers.
+  const keyless = check?.keys.find((each) => !each.key_id && !each.works)?.problem;
   const checks = new Map((check?.keys ?? []).map((each) => [each.key_id, each]));
   const isGiven = provider.from_environment;
 
@@ -70,7 +79,8 @@ export function ProviderKeys({ provider, check }: { provider: Provider; check: C
           />
         ))}
       </ol>
-      {!isGiven && <NewKey provider={provider} />}
+      {keyless && <p className="field-problem">{keyless}</p>}
+      {!isGiven && <NewKey provider={provider} onAdded={onAdded} />}
     </>
   );
 }
@@ -106,12 +116,10 @@ function Row({ stored, found, place, total, isGiven, onMove }: RowProps) {
         onMove(stored.id, place + (event.key === "ArrowUp" ? -1 : 1));
       }}
     >
-      <code>{stored.hint}</code>
-      {found && (
-        <span className={`badge ${found.works ? "is-accent" : "is-bad"}`}>
-          {found.works ? "works" : (found.problem ?? "does not work")}
-        </span>
-      )}
+      <span>
+        {stored.hint ? <>Ends with <code>{stored.hint}</code></> : `Key ${place}`}
+      </span>
+      {found && <span className={`badge ${found.works ? "is-accent" : "is-bad"}`}>{found.works ? "Works" : "Does not work"}</span>}
       {isMovable && (
         <>
           {/* Not `disabled` at the ends: a key that was moved there would lose the focus. */}
@@ -141,11 +149,12 @@ function Row({ stored, found, place, total, isGiven, onMove }: RowProps) {
           }}
         />
       )}
+      {found?.problem && <p className="field-problem">{found.problem}</p>}
     </li>
   );
 }
 
-function NewKey({ provider }: { provider: Provider }) {
+function NewKey({ provider, onAdded }: Pick<Props, "provider" | "onAdded">) {
   const [key, setKey] = useState("");
   const saving = useSaving();
 
@@ -153,6 +162,7 @@ function NewKey({ provider }: { provider: Provider }) {
     await answered(api.POST("/api/v1/provider-keys", { body: { provider_id: provider.id, key: key.trim() } }));
     setKey("");
     await refreshProviders();
+    void onAdded();
   }
 
   return (
@@ -163,12 +173,12 @@ function NewKey({ provider }: { provider: Provider }) {
       onSubmit={() => void saving.save(add, "The key is stored.")}
     >
       <TextField
-        label="Another key"
+        label={provider.keys.length ? "Another key" : "Key"}
         type="password"
         value={key}
         onChange={setKey}
         problem={saving.of("/key")}
-        hint="Keys are tried in this order; Alt and the arrow keys move one."
+        hint={provider.keys.length ? "Keys are tried in this order; Alt and the arrow keys move one." : ""}
       />
     </Form>
   );

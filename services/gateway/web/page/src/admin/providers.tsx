@@ -8,10 +8,10 @@ import { CheckField, SelectField, TextField } from "../forms/fields.tsx";
 import { Form, useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { Button } from "../ui/button.tsx";
-import { plural } from "../ui/format.ts";
-import { Empty, Notice } from "../ui/states.tsx";
+import { Empty } from "../ui/states.tsx";
 import { complain } from "../ui/toasts.tsx";
 import { ProviderKeys } from "./provider-keys.tsx";
+import { ProviderModels } from "./provider-models.tsx";
 import { providers, refreshProviders } from "./queries.ts";
 
 type Provider = components["schemas"]["Provider"];
@@ -27,19 +27,35 @@ const TYPES: readonly (readonly [Type, string])[] = [
 ];
 
 export default function ProvidersSection() {
+  const [checks, setChecks] = useState<ReadonlyMap<string, Check | "running">>(new Map());
+
+  /** Ask a provider about its keys and models; what was known of it is asked again. */
+  async function ask(providerId: string): Promise<void> {
+    const set = (check: Check | "running" | undefined) =>
+      setChecks((known) => new Map([...known].filter(([id]) => id !== providerId).concat(check ? [[providerId, check]] : [])));
+    set("running");
+    try {
+      const params = { path: { provider_id: providerId } };
+      set(await answered(api.POST("/api/v1/providers/{provider_id}/check", { params, body: {} })));
+    } catch (error) {
+      set(undefined);
+      complain(error);
+    }
+  }
+
   return (
     <>
-      <NewProvider />
+      <NewProvider onMade={ask} />
       <Loaded query={useQuery(providers)} what="list of providers">
         {(data) =>
           data.items.length ? (
             <div className="cards">
               {data.items.map((each) => (
-                <ProviderCard key={each.id} provider={each} />
+                <ProviderCard key={each.id} provider={each} check={checks.get(each.id)} onCheck={() => ask(each.id)} />
               ))}
             </div>
           ) : (
-            <Empty title="No providers">Add one above: chats use the scripted demo until then.</Empty>
+            <Empty title="No providers">Add one above: chats use the scripted demo until then. Its keys are checked, and you choose its models.</Empty>
           )
         }
       </Loaded>
@@ -47,23 +63,31 @@ export default function ProvidersSection() {
   );
 }
 
-function NewProvider() {
+function NewProvider({ onMade }: { onMade: (providerId: string) => Promise<void> }) {
   const [name, setName] = useState("");
   const [type, setType] = useState<Type>("anthropic");
   const [baseUrl, setBaseUrl] = useState("");
   const [key, setKey] = useState("");
+  // A provider whose key was refused is not made again with the next key.
+  const [started, setStarted] = useState<{ id: string; of: string }>();
   const saving = useSaving();
 
   async function make(): Promise<void> {
     const body = { name: name.trim(), type, ...(baseUrl.trim() ? { base_url: baseUrl.trim() } : {}) };
-    const made = await answered(api.POST("/api/v1/providers", { body }));
-    if (key.trim()) {
-      await answered(api.POST("/api/v1/provider-keys", { body: { provider_id: made.id, key: key.trim() } }));
+    const of = JSON.stringify(body);
+    const id = started?.of === of ? started.id : (await answered(api.POST("/api/v1/providers", { body }))).id;
+    setStarted({ id, of });
+    try {
+      if (key.trim()) await answered(api.POST("/api/v1/provider-keys", { body: { provider_id: id, key: key.trim() } }));
+    } finally {
+      await refreshProviders();
     }
+    setStarted(undefined);
     setName("");
     setBaseUrl("");
     setKey("");
-    await refreshProviders();
+    // Told by its card when it comes; the form is free meanwhile.
+    void onMade(id);
   }
 
   return (
@@ -87,29 +111,31 @@ function NewProvider() {
             problem={saving.of("/base_url")}
             hint="Empty for the provider's own."
           />
-          <TextField label="Key" type="password" value={key} onChange={setKey} problem={saving.of("/key")} />
+          <TextField
+            label="Key"
+            type="password"
+            value={key}
+            onChange={setKey}
+            problem={saving.of("/key")}
+            hint="Checked at once; then you choose its models."
+          />
         </div>
       </Form>
     </div>
   );
 }
 
-function ProviderCard({ provider }: { provider: Provider }) {
-  const [check, setCheck] = useState<Check>();
-  const [isChecking, setChecking] = useState(false);
+interface CardProps {
+  provider: Provider;
+  check: Check | "running" | undefined;
+  onCheck: () => Promise<void>;
+}
+
+function ProviderCard({ provider, check: state, onCheck }: CardProps) {
+  const isChecking = state === "running";
+  const check = state === "running" ? undefined : state;
   const params = { path: { provider_id: provider.id } };
   const isGiven = provider.from_environment;
-
-  async function ask(): Promise<void> {
-    setChecking(true);
-    try {
-      setCheck(await answered(api.POST("/api/v1/providers/{provider_id}/check", { params, body: {} })));
-    } catch (error) {
-      complain(error);
-    } finally {
-      setChecking(false);
-    }
-  }
 
   async function change(body: { enabled?: boolean; user_keys_allowed?: boolean }): Promise<void> {
     const header = unchangedSince(provider);
@@ -121,7 +147,7 @@ function ProviderCard({ provider }: { provider: Provider }) {
     <section className="card" aria-label={provider.display_name}>
       <header className="card-head">
         <h3 className="section-part-title">{provider.display_name}</h3>
-        <span className="badge">{TYPES.find(([type]) => type === provider.type)?.[1] ?? provider.type}</span>
+        <span className="badge">{TYPES.find(([type]) => type === provider.type)?.[1] ?? "Scripted"}</span>
         {isGiven && <span className="badge">From the environment, read-only</span>}
       </header>
       {provider.base_url && <p className="field-hint">{provider.base_url}</p>}
@@ -139,15 +165,10 @@ function ProviderCard({ provider }: { provider: Provider }) {
           onChange={(allowed) => void change({ user_keys_allowed: allowed })}
         />
       </div>
-      <ProviderKeys provider={provider} check={check} />
-      {check && (
-        <Notice kind="plain" icon="check" title={`It offers ${plural(check.model_names.length, "model")}`}>
-          {check.model_names.slice(0, 12).join(", ")}
-          {check.model_names.length > 12 ? " …" : ""}
-        </Notice>
-      )}
+      <ProviderKeys provider={provider} check={check} onAdded={onCheck} />
+      <ProviderModels provider={provider} check={check} isChecking={isChecking} onCheck={() => void onCheck()} />
       <div className="table-actions">
-        <Button small disabled={isChecking} onClick={() => void ask()}>
+        <Button small disabled={isChecking} onClick={() => void onCheck()}>
           {isChecking ? "Checking…" : "Check"}
         </Button>
         {!isGiven && (

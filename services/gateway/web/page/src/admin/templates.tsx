@@ -21,6 +21,12 @@ const KINDS: readonly (readonly [Kind, string])[] = [
   ["scratch", "Empty directory"],
   ["git", "Git repository"],
 ];
+const BEGINS: Record<components["schemas"]["WorkspaceKind"], string> = {
+  scratch: "Empty directory",
+  git: "Git repository",
+  local: "Directory of the node",
+  fork: "Copy of a workspace",
+};
 const ACCESS: readonly (readonly [Access, string])[] = [
   ["none", "No network"],
   ["proxy", "Allowed hosts, through the proxy"],
@@ -59,8 +65,8 @@ export default function TemplatesSection() {
                   </>
                 ),
               },
-              { title: "Kind", cell: (row) => row.kind },
-              { title: "Network", cell: (row) => row.network.access },
+              { title: "Begins as", cell: (row) => BEGINS[row.kind ?? "scratch"] },
+              { title: "Network", cell: (row) => ACCESS.find(([access]) => access === row.network.access)?.[1] ?? "As the node allows" },
               { title: "For agents", cell: (row) => (row.enabled_for_agents ? "yes" : "no") },
               { title: "Lifetime", cell: (row) => lifetimeOfTemplate(row) },
               { title: "Used by", cell: (row) => plural(row.active_users, "user") },

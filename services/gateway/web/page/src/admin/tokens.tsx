@@ -3,12 +3,23 @@ import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
 import { queryClient } from "../api/queries.ts";
+import type { components } from "../api/schema.d.ts";
 import { ConfirmButton } from "../forms/confirm.tsx";
-import { TextField } from "../forms/fields.tsx";
+import { ChecksField, SelectField, TextField } from "../forms/fields.tsx";
 import { Form, useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { ShownOnce } from "../forms/shown-once.tsx";
 import { Table } from "../forms/table.tsx";
+import { DAY_S, type Lifetime, LIFETIMES, SCOPES, type Scope, scopeWords } from "../settings/key-scopes.ts";
+import { ahead, moment } from "../ui/format.ts";
+
+type Token = components["schemas"]["ServiceToken"];
+
+function stateOf(token: Token): string {
+  if (token.revoked_at) return "Revoked";
+  if (token.expires_at && Date.parse(token.expires_at) <= Date.now()) return "Expired";
+  return token.signing_key_retired ? "Refused: the key that signed it is retired" : "Valid";
+}
 
 const tokens = queryOptions({
   queryKey: ["admin", "service-tokens"],
@@ -21,12 +32,13 @@ async function refresh(): Promise<void> {
 
 export default function TokensSection() {
   const [name, setName] = useState("");
-  const [scopes, setScopes] = useState("chat:read chat:write");
+  const [scopes, setScopes] = useState<readonly Scope[]>(["chat:read", "chat:write"]);
+  const [days, setDays] = useState<Lifetime>("90");
   const [made, setMade] = useState("");
   const saving = useSaving();
 
   async function issue(): Promise<void> {
-    const body = { name: name.trim(), scopes: scopes.split(/[\s,]+/).filter(Boolean) };
+    const body = { name: name.trim(), scopes: [...scopes], lifetime_s: Number(days) * DAY_S };
     setMade((await answered(api.POST("/api/v1/service-tokens", { body }))).token);
     setName("");
     await refresh();
@@ -39,13 +51,20 @@ export default function TokensSection() {
         <Form
           saving={saving}
           label="Issue a token"
-          disabled={!name.trim()}
+          disabled={!name.trim() || scopes.length === 0}
           onSubmit={() => void saving.save(issue)}
         >
           <div className="form-row">
             <TextField label="Name" value={name} onChange={setName} problem={saving.of("/name")} />
-            <TextField label="Scopes" value={scopes} onChange={setScopes} problem={saving.of("/scopes")} />
+            <SelectField label="Lifetime" value={days} options={LIFETIMES} onChange={setDays} problem={saving.of("/lifetime_s")} />
           </div>
+          <ChecksField
+            label="What programs with it may do"
+            options={SCOPES.map(([scope, words, meaning]) => [scope, words, meaning])}
+            chosen={scopes}
+            onChange={setScopes}
+            problem={saving.of("/scopes")}
+          />
         </Form>
       </div>
       <Loaded query={useQuery(tokens)} what="list of tokens">
@@ -61,14 +80,14 @@ export default function TokensSection() {
                 cell: (row) => (
                   <>
                     <span className="cell-main">{row.name}</span>
-                    <span className="cell-side">{row.scopes.join(", ")}</span>
+                    <span className="cell-side">{scopeWords(row.scopes)}</span>
                   </>
                 ),
               },
-              { title: "Expires", cell: (row) => row.expires_at?.slice(0, 10) ?? "never" },
+              { title: "Expires", cell: (row) => (row.expires_at ? <span title={moment(row.expires_at)}>{ahead(row.expires_at, Date.now())}</span> : "Never") },
               {
                 title: "State",
-                cell: (row) => (row.revoked_at ? "revoked" : row.signing_key_retired ? "key retired" : "valid"),
+                cell: (row) => stateOf(row),
               },
               {
                 title: "",

@@ -1,8 +1,10 @@
 /** Errors of requests: a problem document of the server, or no answer at all. */
-import { waiting } from "../ui/format.ts";
+import { ahead, moment } from "../ui/format.ts";
 import type { components } from "./schema.d.ts";
 
 export type ProblemDocument = components["schemas"]["Problem"];
+
+const DATED_FROM_MS = 90 * 60_000;
 
 /** The server refused a request. */
 export class Problem extends Error {
@@ -70,9 +72,16 @@ export function wordsOf(error: unknown): string {
     const wait = error.document.retry_after_ms;
     const fields = (error.document.errors ?? []).map((each) => each.detail).filter(Boolean);
     const said = [error.message, ...fields.filter((each) => !error.message.includes(each))].join(" ");
-    return wait ? `${said} Try again in ${waiting(wait)}.` : said;
+    return wait ? `${said} ${againWords(wait)}` : said;
   }
   return error instanceof Error ? error.message : String(error);
+}
+
+/** Say when another attempt may be taken; of longer waits also the time of the day. */
+function againWords(waitMs: number): string {
+  const now = Date.now();
+  const at = now + waitMs;
+  return waitMs < DATED_FROM_MS ? `Try again ${ahead(at, now)}.` : `Try again ${ahead(at, now)}, on ${moment(at)}.`;
 }
 
 /** Whether something does not exist, or may not be seen: the two are not told apart. */

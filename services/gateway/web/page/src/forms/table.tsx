@@ -1,4 +1,4 @@
-/** A list of things as a table that scrolls in itself on narrow screens. */
+/** A list of things as a table, whose rows become lists of named values on narrow screens. */
 import type { ReactNode } from "react";
 import "./forms.css";
 
@@ -42,8 +42,9 @@ export function Table<T>({ label, columns, rows, keyOf, empty }: TableProps<T>) 
           {rows.map((row) => (
             <tr key={keyOf(row)}>
               {columns.map((column) => (
-                <td key={column.title} className={column.isNumber ? "is-number" : ""}>
-                  {column.cell(row)}
+                <td key={column.title} className={column.isNumber ? "is-number" : ""} data-title={column.title || undefined}>
+                  {/* One element, so that on narrow screens it stands beside the title. */}
+                  <div className="table-cell">{column.cell(row)}</div>
                 </td>
               ))}
             </tr>

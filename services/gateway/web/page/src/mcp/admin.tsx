@@ -18,6 +18,7 @@ import type { Server } from "./selection.ts";
 import { ServerForm } from "./server-form.tsx";
 import { refreshServers, servers } from "./servers.ts";
 import { ServerTools } from "./tools.tsx";
+import { OUTCOMES, reasonWords, STATES } from "./words.ts";
 
 const calls = queryOptions({
   queryKey: ["mcp", "calls"],
@@ -45,7 +46,7 @@ export default function McpServersSection() {
               ))}
             </div>
           ) : (
-            <Empty title="No MCP servers">A server offers tools that chats call, such as an issue tracker.</Empty>
+            <Empty title="No MCP servers">A server offers tools that chats call, such as an issue tracker. Add one by its address.</Empty>
           )
         }
       </Loaded>
@@ -90,7 +91,7 @@ function ServerCard({ server }: { server: Server }) {
       {probe && <ProbeResult probe={probe} />}
       <div className="table-actions">
         <Button small onClick={() => setOpen("edit")}>Edit</Button>
-        <Button small disabled={probe === "running"} onClick={() => void ask()}>Probe</Button>
+        <Button small disabled={probe === "running"} onClick={() => void ask()}>Test the connection</Button>
         <Button small onClick={() => setOpen("tools")}>Tools</Button>
         <ConfirmButton
           label="Delete"
@@ -127,8 +128,8 @@ function Health({ server }: { server: Server }) {
   if (!health?.state) return null;
   const isReady = health.state === "ready";
   return (
-    <span className={`badge ${isReady ? "is-accent" : "is-bad"}`} title={health.detail}>
-      {isReady ? plural(health.tool_count, "tool") : health.state.replaceAll("_", " ")}
+    <span className={`badge ${isReady ? "is-accent" : "is-bad"}`} title={[health.reason && reasonWords(health.reason).remedy, health.detail].filter(Boolean).join(" ")}>
+      {isReady ? plural(health.tool_count, "tool") : STATES[health.state]}
     </span>
   );
 }
@@ -147,7 +148,7 @@ function Calls() {
             { title: "When", cell: (row) => ago(row.started_at, Date.now()) },
             { title: "Who", cell: (row) => logins.get(row.user_id ?? "") ?? "A user who is gone" },
             { title: "Tool", cell: (row) => <code><Visible>{`${row.slug}__${row.original_name}`}</Visible></code> },
-            { title: "Outcome", cell: (row) => row.outcome ?? "running" },
+            { title: "Outcome", cell: (row) => (row.outcome ? OUTCOMES[row.outcome] : "Running") },
             { title: "Took", cell: (row) => duration(row.duration_ms), isNumber: true },
           ]}
         />

@@ -2,6 +2,7 @@
 import type { components } from "../api/schema.d.ts";
 import { duration, plural } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";
+import { reasonWords } from "./words.ts";
 
 export type Probe = components["schemas"]["ProbeServerResponse"];
 
@@ -22,8 +23,9 @@ export function ProbeResult({ probe }: { probe: Probe | "running" }) {
         {probe.phases.map((phase) => (
           <li key={phase.kind}>
             {PHASES[phase.kind ?? ""] ?? phase.kind} <span className="card-note">{duration(phase.duration_ms)}</span>{" "}
-            {phase.reason ? <span className="badge is-bad">{phase.reason}</span> : <span className="badge is-accent">done</span>}{" "}
-            {phase.detail && <Visible>{phase.detail}</Visible>}
+            {phase.reason ? <span className="badge is-bad">{reasonWords(phase.reason).words}</span> : <span className="badge is-accent">Done</span>}{" "}
+            {phase.reason && reasonWords(phase.reason).remedy}
+            {phase.detail && <span className="cell-side"><Visible>{phase.detail}</Visible></span>}
           </li>
         ))}
       </ol>

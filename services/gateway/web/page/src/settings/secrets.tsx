@@ -2,30 +2,23 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
-import { queryClient } from "../api/queries.ts";
-import type { components } from "../api/schema.d.ts";
+import { me, queryClient } from "../api/queries.ts";
 import { ConfirmButton } from "../forms/confirm.tsx";
-import { SelectField, TextField } from "../forms/fields.tsx";
+import { CheckField, SelectField, TextField } from "../forms/fields.tsx";
 import { Form, useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { Table } from "../forms/table.tsx";
 import { ago } from "../ui/format.ts";
-
-type Delivery = components["schemas"]["SecretDelivery"];
-
-const DELIVERIES: readonly (readonly [Delivery, string])[] = [
-  ["proxy", "Header of requests to its hosts"],
-  ["git", "Git over HTTPS to its hosts"],
-  ["environment", "Environment variable (programs see it)"],
-];
+import { SecretGrants } from "./secret-grants.tsx";
+import { DELIVERIES, type Delivery, deliveryWords, outcomeWords } from "./secret-words.ts";
 
 const secrets = queryOptions({
   queryKey: ["secrets"],
-  queryFn: ({ signal }) => answered(api.GET("/api/v1/secrets", { signal })),
+  queryFn: ({ signal }) => answered(api.GET("/api/v1/secrets", { params: { query: { limit: 200 } }, signal })),
 });
 const uses = queryOptions({
   queryKey: ["secrets", "uses"],
-  queryFn: ({ signal }) => answered(api.GET("/api/v1/secrets/uses", { signal })),
+  queryFn: ({ signal }) => answered(api.GET("/api/v1/secrets/uses", { params: { query: { limit: 200 } }, signal })),
 });
 
 async function forget(secretId: string): Promise<void> {
@@ -35,11 +28,13 @@ async function forget(secretId: string): Promise<void> {
 
 export default function SecretsSection() {
   const now = Date.now();
+  const stored = useQuery(secrets);
+  const used = useQuery(uses);
   return (
     <>
       <NewSecret />
       <div className="section-part">
-        <Loaded query={useQuery(secrets)} what="list of secrets">
+        <Loaded query={stored} what="list of secrets">
           {(data) => (
             <Table
               label="Secrets"
@@ -47,21 +42,22 @@ export default function SecretsSection() {
               keyOf={(row) => row.id}
               empty={{
                 title: "No secrets",
-                text: "Store one above, then grant it to a workspace: its programs use it and never see it.",
+                text: "Store one above, then choose below which workspace may use it.",
               }}
               columns={[
                 {
                   title: "Name",
                   cell: (row) => (
                     <>
-                      <span className="cell-main">{row.name}</span>
+                      <span className="cell-main">{row.name}</span>{" "}
+                      {!row.owner_id && <span className="badge">Of the installation</span>}
                       <span className="cell-side">{row.description}</span>
                     </>
                   ),
                 },
-                { title: "As", cell: (row) => row.delivery },
+                { title: "Delivered as", cell: (row) => deliveryWords(row.delivery) },
                 { title: "Hosts", cell: (row) => row.hosts.join(", ") },
-                { title: "Last used", cell: (row) => ago(row.last_used_at, now) || "never" },
+                { title: "Last used", cell: (row) => ago(row.last_used_at, now) || "Never" },
                 {
                   title: "",
                   cell: (row) => (
@@ -79,8 +75,12 @@ export default function SecretsSection() {
           )}
         </Loaded>
       </div>
-      <h3 className="section-part-title">Uses</h3>
-      <Loaded query={useQuery(uses)} what="list of uses">
+      <div className="section-part">
+        <h3 className="section-part-title">Which workspace may use which</h3>
+        <SecretGrants secrets={stored.data?.items ?? []} uses={used.data?.items ?? []} />
+      </div>
+      <h3 className="section-part-title">Latest uses</h3>
+      <Loaded query={used} what="list of uses">
         {(data) => (
           <Table
             label="Uses of secrets"
@@ -91,7 +91,7 @@ export default function SecretsSection() {
               { title: "Secret", cell: (row) => row.secret_name },
               { title: "Host", cell: (row) => row.host ?? "" },
               { title: "For", cell: (row) => row.purpose },
-              { title: "Outcome", cell: (row) => row.outcome ?? "" },
+              { title: "Outcome", cell: (row) => outcomeWords(row.outcome) },
               { title: "When", cell: (row) => ago(row.used_at, now) },
             ]}
           />
@@ -106,6 +106,12 @@ function NewSecret() {
   const [value, setValue] = useState("");
   const [hosts, setHosts] = useState("");
   const [delivery, setDelivery] = useState<Delivery>("proxy");
+  const [description, setDescription] = useState("");
+  const [username, setUsername] = useState("");
+  const [header, setHeader] = useState("");
+  const [isShared, setShared] = useState(false);
+  const role = useQuery(me).data?.role;
+  const isAdmin = role === "owner" || role === "admin";
   const saving = useSaving();
 
   async function store(): Promise<void> {
@@ -114,11 +120,19 @@ function NewSecret() {
       value,
       delivery,
       hosts: hosts.split(/[\s,]+/).filter(Boolean),
+      ...(description.trim() ? { description: description.trim() } : {}),
+      ...(delivery !== "environment" && username.trim() ? { username: username.trim() } : {}),
+      ...(delivery === "proxy" && header.trim() ? { header: header.trim() } : {}),
+      ...(isShared ? { shared: true } : {}),
     };
     await answered(api.POST("/api/v1/secrets", { body }));
     setName("");
     setValue("");
     setHosts("");
+    setDescription("");
+    setUsername("");
+    setHeader("");
+    setShared(false);
     await queryClient.invalidateQueries({ queryKey: secrets.queryKey });
   }
 
@@ -141,8 +155,16 @@ function NewSecret() {
           onChange={setHosts}
           problem={saving.of("/hosts")}
           placeholder="api.example.org"
-          hint="Only requests to these hosts carry it. Separate several by commas."
+          hint={delivery === "environment" ? "Where it belongs; programs that see it can send it anywhere." : "Only requests to these hosts carry it. Separate several by commas."}
         />
+        {delivery === "proxy" && (
+          <TextField label="Header" value={header} onChange={setHeader} problem={saving.of("/header")} placeholder="Authorization" hint="Empty for Authorization." />
+        )}
+        {delivery !== "environment" && (
+          <TextField label="User name" value={username} onChange={setUsername} problem={saving.of("/username")} hint="Sent with it, if the host wants one." />
+        )}
+        <TextField label="Description" value={description} onChange={setDescription} problem={saving.of("/description")} hint="What it is for." />
+        {isAdmin && <CheckField label="For workspaces of everyone" hint="It belongs to the installation, not to you." checked={isShared} onChange={setShared} />}
       </Form>
     </div>
   );

@@ -6,6 +6,7 @@ import { ConfirmButton } from "../forms/confirm.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { Table } from "../forms/table.tsx";
 import { ago } from "../ui/format.ts";
+import { browserWords, METHODS } from "./session-words.ts";
 
 const sessions = queryOptions({
   queryKey: ["me", "sessions"],
@@ -39,12 +40,12 @@ export default function SessionsSection() {
                 title: "Browser",
                 cell: (row) => (
                   <>
-                    <span className="cell-main">{row.user_agent || "Unknown"}</span>
+                    <span className="cell-main" title={row.user_agent}>{browserWords(row.user_agent)}</span>
                     <span className="cell-side">{row.address}</span>
                   </>
                 ),
               },
-              { title: "By", cell: (row) => row.method ?? "" },
+              { title: "Signed in by", cell: (row) => (row.method ? METHODS[row.method] : "Unknown") },
               { title: "Last seen", cell: (row) => ago(row.last_seen_at, now) },
               {
                 title: "",

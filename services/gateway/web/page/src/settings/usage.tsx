@@ -3,7 +3,7 @@ import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { answered, api } from "../api/client.ts";
 import { Loaded } from "../forms/loaded.tsx";
-import { money } from "../ui/format.ts";
+import { ahead, moment, money } from "../ui/format.ts";
 import { PeriodField } from "../usage/period.tsx";
 import { type Period, spanOf, USUAL } from "../usage/span.ts";
 import { spend } from "../usage/queries.ts";
@@ -27,7 +27,7 @@ export default function UsageSection() {
             <div className="section-part">
               <p>
                 {money(spent)} of {money(limit.limit_micros)} are used this {limit.period}
-                {resets ? `; it begins anew on ${resets.slice(0, 10)}` : ""}.
+                {resets ? `; it begins anew ${ahead(resets, Date.now())}, on ${moment(resets)}` : ""}.
               </p>
               <meter className="meter" min={0} max={Math.max(limit.limit_micros, 1)} value={spent}>
                 {money(spent)}

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bytes, duration, waiting } from "./format.ts";
+import { ahead, bytes, duration, waiting } from "./format.ts";
 
 test.each([
   [0, "0 B"],
@@ -27,3 +27,12 @@ test.each([
   [180_000, "3 min"],
   [3_599_500, "1 h"],
 ])("to wait %d ms is written as %s", (ms, words) => expect(waiting(ms)).toBe(words));
+
+test.each([
+  [-1, "now"],
+  [1, "in 1 second"],
+  [42_000, "in 42 seconds"],
+  [89_000 * 2, "in 3 minutes"],
+  [3 * 3_600_000, "in 3 hours"],
+  [12 * 86_400_000, "in 12 days"],
+])("%d ms ahead are told as %s", (wait, words) => expect(ahead(1000 + wait, 1000)).toBe(words));

@@ -16,6 +16,24 @@ export function ago(at: string | null | undefined, now: number): string {
   return new Date(at).toLocaleDateString(undefined, { day: "numeric", month: "short" });
 }
 
+const long = new Intl.RelativeTimeFormat("en", { numeric: "always" });
+
+/** How long it is until a time, as "in 3 hours". */
+export function ahead(at: string | number, now: number): string {
+  const left = (typeof at === "number" ? at : Date.parse(at)) - now;
+  if (left <= 0) return "now";
+  // Rounded up at each step: nothing is allowed before it is.
+  if (left < 90_000) return long.format(Math.ceil(left / 1000), "second");
+  if (left < 90 * MINUTE) return long.format(Math.ceil(left / MINUTE), "minute");
+  if (left < 36 * HOUR) return long.format(Math.ceil(left / HOUR), "hour");
+  return long.format(Math.ceil(left / DAY), "day");
+}
+
+/** A time of a day as people here write it. */
+export function moment(at: string | number): string {
+  return new Date(at).toLocaleString(undefined, { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+}
+
 /** In which group of the sidebar a time belongs. */
 export function dayGroup(at: string | null | undefined, now: number): string {
   const midnight = new Date(now).setHours(0, 0, 0, 0);

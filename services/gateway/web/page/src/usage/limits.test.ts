@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { moment } from "../ui/format.ts";
 import { limitedOf, lookOf, sentenceOf } from "./limits.ts";
 
 type Spend = Parameters<typeof limitedOf>[0];
@@ -21,6 +22,8 @@ test("the spending comes first, and what has no limit or no name is left out", (
 test("colours follow the share, and a limit that is reached is said with its end", () => {
   expect([0.5, 0.8, 1, 2].map(lookOf)).toEqual(["ok", "near", "over", "over"]);
   const [spending, live] = limitedOf(spend(4e6, 4e6), quota);
-  expect(sentenceOf(spending!, "2026-12-01T00:00:00Z")).toBe("A limit is reached: spent this month, $4.00 of $4.00; it begins anew on 2026-12-01");
+  const end = "2026-12-01T00:00:00Z";
+  const noon = Date.parse("2026-11-19T12:00:00Z");
+  expect(sentenceOf(spending!, end, noon)).toBe(`A limit is reached: spent this month, $4.00 of $4.00; it begins anew in 12 days, on ${moment(end)}`);
   expect(sentenceOf(live!, "2026-12-01T00:00:00Z")).toBe("Running workspaces: 4 of 5");
 });

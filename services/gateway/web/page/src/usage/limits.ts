@@ -1,6 +1,6 @@
 /** What one may spend and have, and how much of it is used. */
 import type { components } from "../api/schema.d.ts";
-import { bytes, money } from "../ui/format.ts";
+import { ahead, bytes, moment, money } from "../ui/format.ts";
 import type { RingLook } from "../ui/ring.tsx";
 
 type Spend = components["schemas"]["SpendStatus"];
@@ -47,8 +47,8 @@ export function lookOf(share: number): RingLook {
 }
 
 /** Return a sentence about what is nearest to its limit. */
-export function sentenceOf(most: Limited, resetsAt: string | null): string {
-  const reset = most.name.startsWith("Spent") && resetsAt ? `; it begins anew on ${resetsAt.slice(0, 10)}` : "";
+export function sentenceOf(most: Limited, resetsAt: string | null, now = Date.now()): string {
+  const reset = most.name.startsWith("Spent") && resetsAt ? `; it begins anew ${ahead(resetsAt, now)}, on ${moment(resetsAt)}` : "";
   if (most.share >= 1) return `A limit is reached: ${most.name.toLowerCase()}, ${most.words}${reset}`;
   return `${most.name}: ${most.words}${reset}`;
 }

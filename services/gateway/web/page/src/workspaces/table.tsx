@@ -10,6 +10,16 @@ import { nameOf, useChatTitles } from "./names.ts";
 
 type Workspace = components["schemas"]["Workspace"];
 
+const STATES: Record<components["schemas"]["WorkspaceState"], string> = {
+  pending: "Waits for a node",
+  preparing: "Being made",
+  ready: "Ready",
+  busy: "Running",
+  stopping: "Stopping",
+  stopped: "Stopped",
+  deleted: "Deleted",
+  failed: "Failed",
+};
 const HOUR_MS = 3_600_000;
 const LIVE = new Set(["ready", "busy", "pending", "preparing"]);
 
@@ -56,7 +66,7 @@ export function WorkspaceTable({ rows, empty, owners, onChanged }: WorkspaceTabl
           title: "State",
           cell: (row) => (
             <span className={`badge${row.state === "failed" ? " is-bad" : LIVE.has(row.state ?? "") ? " is-accent" : ""}`}>
-              {row.state ?? "unknown"}
+              {row.state ? STATES[row.state] : "Unknown"}
             </span>
           ),
         },
