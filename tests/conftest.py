@@ -51,8 +51,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--seeds", type=int, default=SEEDS, help="how many seeds are simulated")
     parser.addoption(
         "--second-chance",
-        action="store_true",
-        help="these tests failed beside others: tell which pass now, and fail if they are many",
+        type=int,
+        metavar="ALLOWED",
+        help="these tests failed beside others: tell which pass now, and fail if more do",
     )
     parser.addoption(
         "--end-with",
@@ -149,8 +150,9 @@ def pytest_collection_finish() -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     # Here as well: a process that gives its tests to workers reads no conftest but this.
     sections = list(told_results(terminalreporter))
-    if terminalreporter.config.getoption("--second-chance"):
-        lines = list(second_chance.told(terminalreporter.stats))
+    allowed = terminalreporter.config.getoption("--second-chance")
+    if allowed is not None:
+        lines = list(second_chance.told(terminalreporter.stats, allowed))
         sections.append(("second chance", lines))
     for title, lines in sections:
         terminalreporter.section(title)
@@ -184,10 +186,9 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
         end_undisturbed()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     stats = {} if reporter is None else reporter.stats
-    if session.config.getoption("--second-chance"):
-        names = second_chance.passed_alone(stats)
-        if len(names) > second_chance.PASSED_ALONE_MAX:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    allowed = session.config.getoption("--second-chance")
+    if allowed is not None and len(second_chance.passed_alone(stats)) > allowed:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     try:
         yield
     finally:
