@@ -15,7 +15,7 @@ from parley.process.linux import end_with_parent
 from support.net.browser_program import installed_browser
 from support.session import second_chance
 from support.session.case_tables import take_cases, with_taken
-from support.session.examples import FULL_SIZE, PLAIN
+from support.session.examples import BRIEF, FULL_SIZE, PLAIN
 from support.session.file_shares import OwnShares, is_divided, share_of_worker
 from support.session.leftover_processes import end_leftovers
 from support.session.parallel_run import (
@@ -35,7 +35,7 @@ SEEDS = 1000
 #: The test files of this worker, if the run divides them.
 SHARE = pytest.StashKey[frozenset[Path] | None]()
 
-for name, examples in (("plain", PLAIN), ("full size", FULL_SIZE)):
+for name, examples in (("brief", BRIEF), ("plain", PLAIN), ("full size", FULL_SIZE)):
     settings.register_profile(
         name,
         max_examples=examples,
@@ -74,6 +74,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="refuse to run without a browser, in place of skipping the tests that need one",
     )
     parser.addoption(
+        "--brief",
+        action="store_true",
+        help="properties with a tenth of the examples, for a run while one writes code",
+    )
+    parser.addoption(
         "--page-report",
         metavar="DIRECTORY",
         help="write what the scenarios of the page showed into this directory of documents",
@@ -88,7 +93,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # Before any test is imported: decorators read the profile.
-    settings.load_profile("full size" if config.getoption("--full-size") else "plain")
+    size = "brief" if config.getoption("--brief") else "plain"
+    settings.load_profile("full size" if config.getoption("--full-size") else size)
     # Jobs of a shell in the background ignore Ctrl-C, and so would every program that tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
