@@ -128,7 +128,14 @@ def test_more_that_pass_only_alone_than_allowed_fail_the_run(
     (tmp_path / "test_it.py").write_text(skipped + tests)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "conftest"]
     ran = subprocess.run(
-        [*command, "--second-chance", f"{allowed}", "-c", str(ROOT / "pyproject.toml"), str(tmp_path)],
+        [
+            *command,
+            "--second-chance",
+            f"{allowed}",
+            "-c",
+            str(ROOT / "pyproject.toml"),
+            str(tmp_path),
+        ],
         env={"PYTHONPATH": str(ROOT / "tests")},
         capture_output=True,
         text=True,
