@@ -75,7 +75,7 @@ def test_half_of_the_workers_run_what_has_a_browser_while_there_are_other_tests(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     begun = re.findall(r"\[(gw\d+)\].* PASSED tests/(e2e/page|integration)", ran.stdout)
@@ -139,7 +139,7 @@ def test_more_that_pass_only_alone_than_allowed_fail_the_run(
         env={"PYTHONPATH": str(ROOT / "tests")},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert ran.returncode == exit_code, ran.stdout
