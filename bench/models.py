@@ -234,12 +234,12 @@ async def sdk_create(
             base_url=f"{url}/v1", api_key="k", max_retries=0, http_client=http
         )
     await stack.enter_async_context(client)
-    creates = {
-        "anthropic": lambda: client.messages.create,
-        "responses": lambda: client.responses.create,
-        "completions": lambda: client.chat.completions.create,
+    creates: dict[str, Callable[[Any], Any]] = {
+        "anthropic": lambda opened: opened.messages.create,
+        "responses": lambda opened: opened.responses.create,
+        "completions": lambda opened: opened.chat.completions.create,
     }
-    create = creates[protocol.name]()
+    create = creates[protocol.name](client)
     return lambda model: create(model=model, stream=True, **protocol.asked)
 
 

@@ -5,9 +5,10 @@ names its inputs leaves a stamp in .venv when it passes, which scripts/setup mak
 lock or pyproject.toml changes, and is not run again until one of its inputs changes.
 
 Usage:
-    checks.py [--fresh]
+    checks.py [--fresh] [--thorough]
 
-With --fresh everything runs, whether it passed before or not.
+With --fresh everything runs, whether it passed before or not; with --thorough also what takes so
+long that it runs before the tests alone.
 """
 
 import asyncio
@@ -41,6 +42,7 @@ class Check:
         suffixes: Which files of these directories do; empty for all.
         commits: Names of git that decide as well, such as the trees that the files are compared to.
         limit_s: How long it may take before it is ended and fails; a slow machine needs a tenth.
+        is_thorough: It takes long and rarely finds what the other checks do not.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Check:
     suffixes: Sequence[str] = ()
     commits: Sequence[str] = ()
     limit_s: float = 1800.0
+    is_thorough: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,8 @@ class Outcome:
 
 #: Those that take longest come first, so that none of them is left alone at the end.
 CHECKS = (
-    Check("types", (f"{BIN}/mypy", *SOURCES), SOURCES, (".py", ".pyi")),
+    Check("types-again", (f"{BIN}/mypy", *SOURCES), SOURCES, (".py", ".pyi"), is_thorough=True),
+    Check("types", (f"{BIN}/pyrefly", "check"), SOURCES, (".py", ".pyi")),
     Check("contracts", (f"{BIN}/pytest", "--quiet", "tests/contract")),
     Check("page-types", ("scripts/page_check",), (PAGE, DOCUMENT, "scripts")),
     Check(
@@ -133,7 +137,8 @@ async def main() -> int:
 
     async with asyncio.TaskGroup() as group:
         for check in CHECKS:
-            group.create_task(report(check))
+            if "--thorough" in sys.argv[1:] or not check.is_thorough:
+                group.create_task(report(check))
     print(f"all checks: {monotonic() - began_s:.1f} s")
     if failed:
         print(f"failed: {' '.join(failed)}", file=sys.stderr)

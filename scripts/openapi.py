@@ -90,7 +90,7 @@ def document() -> Schema:
 def _lines(value: Any, indent: str) -> Iterator[str]:
     """Yield a value as lines of JSON, what fits into one in one."""
     whole = json.dumps(value, ensure_ascii=False)
-    if len(indent) + len(whole) <= LINE_LENGTH or not isinstance(value, dict | list):
+    if len(indent) + len(whole) <= LINE_LENGTH or not isinstance(value, (dict, list)):
         yield f"{indent}{whole}"
         return
     opening, closing = "[]" if isinstance(value, list) else "{}"

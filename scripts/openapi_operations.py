@@ -198,7 +198,7 @@ class Operations:
     def _query_parameter(self, name: str, descriptor: FieldDescriptor) -> Schema:
         field = json_field(descriptor)
         assert field is not None
-        schema = self._schemas.field(field)
+        schema: Schema = self._schemas.field(field)
         comment = schema.pop("description", "")
         if isinstance(schema.get("type"), list):
             schema["type"] = schema["type"][0]

@@ -15,7 +15,7 @@ from parley.process.signals import end_with_parent
 from support.net.browser_program import installed_browser
 from support.session import second_chance
 from support.session.case_tables import take_cases, with_taken
-from support.session.examples import FULL_SIZE, PLAIN
+from support.session.examples import BRIEF, FULL_SIZE, PLAIN
 from support.session.file_shares import OwnShares, is_divided, share_of_worker
 from support.session.leftover_processes import end_leftovers
 from support.session.parallel_run import (
@@ -35,7 +35,7 @@ SEEDS = 1000
 #: The test files of this worker, if the run divides them.
 SHARE = pytest.StashKey[frozenset[Path] | None]()
 
-for name, examples in (("plain", PLAIN), ("full size", FULL_SIZE)):
+for name, examples in (("brief", BRIEF), ("plain", PLAIN), ("full size", FULL_SIZE)):
     settings.register_profile(
         name,
         max_examples=examples,
@@ -51,8 +51,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--seeds", type=int, default=SEEDS, help="how many seeds are simulated")
     parser.addoption(
         "--second-chance",
-        action="store_true",
-        help="these tests failed beside others: tell which pass now, and fail if they are many",
+        type=int,
+        metavar="ALLOWED",
+        help="these tests failed beside others: tell which pass now, and fail if more do",
     )
     parser.addoption(
         "--end-with",
@@ -73,6 +74,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="refuse to run without a browser, in place of skipping the tests that need one",
     )
     parser.addoption(
+        "--brief",
+        action="store_true",
+        help="properties with a tenth of the examples, for a run while one writes code",
+    )
+    parser.addoption(
         "--page-report",
         metavar="DIRECTORY",
         help="write what the scenarios of the page showed into this directory of documents",
@@ -87,7 +93,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # Before any test is imported: decorators read the profile.
-    settings.load_profile("full size" if config.getoption("--full-size") else "plain")
+    size = "brief" if config.getoption("--brief") else "plain"
+    settings.load_profile("full size" if config.getoption("--full-size") else size)
     # Jobs of a shell in the background ignore Ctrl-C, and so would every program that tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -149,8 +156,9 @@ def pytest_collection_finish() -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     # Here as well: a process that gives its tests to workers reads no conftest but this.
     sections = list(told_results(terminalreporter))
-    if terminalreporter.config.getoption("--second-chance"):
-        lines = list(second_chance.told(terminalreporter.stats))
+    allowed = terminalreporter.config.getoption("--second-chance")
+    if allowed is not None:
+        lines = list(second_chance.told(terminalreporter.stats, allowed))
         sections.append(("second chance", lines))
     for title, lines in sections:
         terminalreporter.section(title)
@@ -184,10 +192,9 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
         end_undisturbed()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     stats = {} if reporter is None else reporter.stats
-    if session.config.getoption("--second-chance"):
-        names = second_chance.passed_alone(stats)
-        if len(names) > second_chance.PASSED_ALONE_MAX:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    allowed = session.config.getoption("--second-chance")
+    if allowed is not None and len(second_chance.passed_alone(stats)) > allowed:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     try:
         yield
     finally:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -204,8 +205,8 @@ def rules_of(line: str) -> tuple[str, ...]:
 
 def rule_line(path: Path, node: ast.AST) -> int | None:
     """Return the line with the rule, among the comments directly above a definition."""
-    decorators = getattr(node, "decorator_list", [])
-    number: int = min(each.lineno for each in (node, *decorators)) - 1
+    decorated: list[Any] = [node, *getattr(node, "decorator_list", [])]
+    number: int = min(each.lineno for each in decorated) - 1
     while number > 0 and source(path)[number - 1].lstrip().startswith("#"):
         if RULE.fullmatch(source(path)[number - 1]):
             return number

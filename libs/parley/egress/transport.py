@@ -22,7 +22,7 @@ from collections.abc import (
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Final
+from typing import Any, Final
 
 import httpcore2
 import httpx2
@@ -347,7 +347,7 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
     def __init__(self, policy: Policy, resolve: Resolve) -> None:
         self._policy = policy
         self._resolve = resolve
-        self._inner = httpcore2.AnyIOBackend()
+        self._inner: Any = httpcore2.AnyIOBackend()
 
     async def connect_tcp(
         self,
@@ -363,11 +363,13 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
         failure: Exception = httpcore2.ConnectError(f"{host} has no address")
         for address in addresses:
             try:
-                return await self._inner.connect_tcp(
+                stream: httpcore2.AsyncNetworkStream = await self._inner.connect_tcp(
                     address, port, timeout, local_address, socket_options
                 )
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = error
+            else:
+                return stream
         raise failure
 
     async def connect_unix_socket(

@@ -214,7 +214,7 @@ class _Normaliser:
                     }
             elif name in BY_NAME and isinstance(value, dict):
                 made[name] = {each: inner(found) for each, found in value.items()}
-            elif name in ONE and isinstance(value, dict | bool):
+            elif name in ONE and isinstance(value, (dict, bool)):
                 made[name] = value if isinstance(value, bool) else inner(value)
             elif name in MANY and isinstance(value, list) and value:
                 made[name] = [inner(found) for found in value]

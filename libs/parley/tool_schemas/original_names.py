@@ -70,7 +70,7 @@ class _Restorer:
         return self._restored(arguments, (flattened(self._root, self._root, self._budget),))
 
     def _restored(self, value: Any, schemas: Iterable[Any]) -> Any:
-        if not isinstance(value, list | dict):
+        if not isinstance(value, (list, dict)):
             return value
         several = {id(each): each for each in schemas}
         forms = [form for each in several.values() for form in self._forms_of(each)]

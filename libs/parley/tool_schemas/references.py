@@ -53,7 +53,7 @@ class Budget:
             size_bytes += len(name)
             if name not in NOT_COUNTED:
                 size_bytes += len(msgspec.json.encode(value))
-            elif isinstance(value, list | dict):
+            elif isinstance(value, (list, dict)):
                 entries += len(value)
                 size_bytes += sum(map(len, value)) if isinstance(value, dict) else 0
         self.take(1 + entries + size_bytes // NODE_BYTES)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum, StrEnum
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from typing import Annotated, Any, Union
 
 import msgspec
@@ -264,7 +265,7 @@ def _item_type(field: JsonField) -> Any:
     if not is_tagged(message):
         return nested_type(message)
     kinds = tuple(_kind_type(each) for each in json_fields(message) if each.is_input)
-    return Union[kinds]  # noqa: UP007
+    return reduce(or_, kinds)
 
 
 @cache

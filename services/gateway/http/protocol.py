@@ -301,7 +301,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
             return
         self._answered = cycle
-        start = partial(super()._start_asgi_task, cycle)
+        start: Callable[[Any], None] = partial(super()._start_asgi_task, cycle)
         key = self.client_keys.of(cycle.scope)
         self._start_queue.submit(key, _ReceivedRequest(self, key, app, start))
 

@@ -45,7 +45,7 @@ class WatchStream:
     ) -> None:
         self._stream = stream
         self._call = call
-        self._first = first
+        self._first: Any = first
         self._event_of: Callable[[Any], tuple[str, object] | None] = event_of
         self._about = about
 
@@ -63,7 +63,7 @@ class WatchStream:
         """Pass all responses to the stream, which never blocks."""
         message: Any = self._first
         try:
-            while isinstance(message, type(self._first)) and not message.HasField("closed"):  # type: ignore[attr-defined]
+            while isinstance(message, type(self._first)) and not message.HasField("closed"):
                 if (event := self._event_of(message)) is not None:
                     self._tell(*event)
                 message = await self._call.read()

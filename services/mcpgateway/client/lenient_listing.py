@@ -90,11 +90,11 @@ class _LenientAnswers:
 
     async def __aexit__(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
     ) -> bool | None:
-        return await self._answers.__aexit__(kind, error, traceback)
+        return await self._answers.__aexit__(exc_type, exc_val, exc_tb)
 
     def _replaced(self, answer: SessionMessage | Exception) -> SessionMessage | Exception:
         context = self.last_context

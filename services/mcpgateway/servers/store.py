@@ -60,14 +60,17 @@ STORED_KEYS = StoredKeys(
     ),
 )
 
+#: A row with all columns of a server, or of its secrets.
+AnyRow = Row[*tuple[Any, ...]]
 #: Returns the new settings and credentials of a stored server; None keeps the credentials.
 Change = Callable[[Server, Credentials], tuple[ServerSettings, Credentials | None]]
 
 
 # All columns except the ciphertext; built once, because SQLAlchemy takes a millisecond for it.
 _SECRET = (servers.c.credentials, servers.c.credentials_key_id)
-_EVERYTHING: Select[Any] = select(
-    *(column for column in servers.c if column not in _SECRET),
+_COLUMNS: list[Any] = [column for column in servers.c if column not in _SECRET]
+_EVERYTHING: Select[*tuple[Any, ...]] = select(
+    *_COLUMNS,
     servers.c.credentials.is_not(None).label("has_credentials"),
 )
 
@@ -395,21 +398,21 @@ async def _locked(connection: AsyncConnection, server_id: str) -> Server:
 
 
 # May run: administrator.
-async def _update(connection: AsyncConnection, server_id: str, values: dict[str, Any]) -> Row[Any]:
+async def _update(connection: AsyncConnection, server_id: str, values: dict[str, Any]) -> AnyRow:
     statement = update(servers).where(servers.c.id == server_id).values(values)
     updated = await connection.execute(statement.returning(*_EVERYTHING.selected_columns))
     return updated.one()
 
 
 # May run: administrator.
-async def _insert(connection: AsyncConnection, values: dict[str, Any]) -> Row[Any]:
+async def _insert(connection: AsyncConnection, values: dict[str, Any]) -> AnyRow:
     inserted = await connection.execute(
         insert(servers).values(values).returning(*_EVERYTHING.selected_columns)
     )
     return inserted.one()
 
 
-def _server(row: Row[Any]) -> Server:
+def _server(row: AnyRow) -> Server:
     oauth = row.oauth
     return Server(
         id=ServerId(row.id),

@@ -56,6 +56,9 @@ class FileHandlers:
         Raises:
             FileRefused: It is refused.
         """
+        if isinstance(request, GitRequest):
+            assert self.git is not None, "whoever asks for repositories has them"
+            return (yield from self.git.work(request))
         match request:
             case protocol.ReadPage():
                 return (yield from self._read_page(request))
@@ -74,9 +77,6 @@ class FileHandlers:
                 return make_directory(self.root, request)
             case protocol.RestoreEntries():
                 return (yield from restore_entries(self.root, request))
-            case _ if isinstance(request, GitRequest):
-                assert self.git is not None, "whoever asks for repositories has them"
-                return (yield from self.git.work(request))
             case protocol.Commit(token) if token in self._trees:
                 return (yield from self._commit_tree(self._trees.pop(token)))
             case _:

@@ -154,4 +154,5 @@ def probe(directory: Path, user: int) -> Trials:
 def trials_of(document: dict[str, Any]) -> Trials:
     """Decode the output of the probe."""
     failures = {Layer(int(layer)): why for layer, why in document["failures"].items()}
-    return Trials(**{**document, "failures": failures})
+    fields: dict[str, Any] = {**document, "failures": failures}
+    return Trials(**fields)

@@ -84,7 +84,7 @@ class Confinement:
         """Decode a document."""
         named = {**document, "kept_capability": document["passage"]}
         del named["passage"]
-        fields = {
+        fields: dict[str, Any] = {
             **named,
             "level": Level(document["level"]),
             "layers": tuple(Layer(number) for number in document["layers"]),

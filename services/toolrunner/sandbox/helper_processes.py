@@ -33,6 +33,7 @@ def forked(make: Callable[[socket.socket], None]) -> tuple[socket.socket, int]:
     return ours, pid
 
 
+# pyrefly: ignore[bad-return]  # It exits in `finally`, which Pyrefly does not follow.
 def in_child(channel: socket.socket, make: Callable[[], None]) -> NoReturn:
     """Run a function, send the errno if the kernel refuses, and exit."""
     try:

@@ -88,7 +88,7 @@ class AdoptionSocket:
             self.send_away(candidate)
         return None
 
-    def is_right(self, message: object) -> bool:
+    def is_right(self, message: Any) -> bool:
         """Return whether a first message contains the secret."""
         # Imported here because it takes memory and is needed at most once per process.
         from hmac import compare_digest

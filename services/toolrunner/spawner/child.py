@@ -85,7 +85,8 @@ def become(
     groups: list[str],
     open_files: tuple[int, int],
     launch_plan: LaunchPlan,
-) -> NoReturn:
+    # It exits in `finally`, which Pyrefly does not follow.
+) -> NoReturn:  # pyrefly: ignore[bad-return]
     """Execute the program that a message names, or report the error.
 
     The report is lines of JSON: the pid of the process inside, if the child enters a namespace set

@@ -22,7 +22,7 @@ DAYS = timedelta(days=8)
 CALLS = 10_000
 ROUND = 500
 #: Of a tombstone with its place in an index; an entry has more than ten times that.
-TOMBSTONE_BYTES_MAX = {NodeJournal: 60, CallJournal: 120}
+TOMBSTONE_BYTES_MAX: dict[type, int] = {NodeJournal: 60, CallJournal: 120}
 #: Of one round of calls with their results, twice over.
 WINDOW_BYTES_MAX = 2 * 1024 * 1024
 

@@ -20,13 +20,18 @@ OF_KIND: dict[str, dict[str, Any]] = {"OAUTH2": {"oauth": server_pb2.OAuthSettin
 
 
 async def created(gateway: McpGateway, kind: str, **settings: Any) -> server_pb2.McpServer:
+    fields: dict[str, Any] = {
+        "url": "https://mcp.example/mcp",
+        **OF_KIND.get(kind, {}),
+        **settings,
+    }
     request = api.CreateServerRequest(
         request_id="create",
         settings=server_pb2.McpServerSettings(
             slug="keyed",
             auth_kind=server_pb2.AuthKind.Value(f"AUTH_KIND_{kind}"),
             is_enabled=True,
-            **{"url": "https://mcp.example/mcp", **OF_KIND.get(kind, {}), **settings},
+            **fields,
         ),
         credentials=credentials_of(kind, SECRET),
     )

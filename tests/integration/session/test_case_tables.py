@@ -58,7 +58,7 @@ def ran(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

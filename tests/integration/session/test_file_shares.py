@@ -40,7 +40,7 @@ def test_workers_run_every_test_once(tmp_path: Path, workers: str, files: int) -
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     ran = re.findall(r"\[gw\d+\].* (?:PASSED|FAILED) (\S+)", found.stdout)

@@ -75,7 +75,7 @@ def test_half_of_the_workers_run_what_has_a_browser_while_there_are_other_tests(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     begun = re.findall(r"\[(gw\d+)\].* PASSED tests/(e2e/page|integration)", ran.stdout)
@@ -103,31 +103,43 @@ class Reported:
     nodeid: str
 
 
-def test_what_passes_alone_is_told_by_name_and_number() -> None:
+@pytest.mark.parametrize(("allowed", "may"), [(0, "none may"), (5, "at most 5 may")])
+def test_what_passes_alone_is_told_by_name_and_number(allowed: int, may: str) -> None:
     a, b, c = Reported("a"), Reported("b"), Reported("c")
     stats = {"passed": [b, a, c], "error": [c], "": [a]}
     assert passed_alone(stats) == ["a", "b"]
-    assert list(told(stats)) == [
+    assert list(told(stats, allowed)) == [
         "passed alone  a",
         "passed alone  b",
         "failed again  c",
         "1 failed again; none may",
-        "2 failed beside others and passed alone; at most 5 may",
+        f"2 failed beside others and passed alone; {may}",
     ]
 
 
-@pytest.mark.parametrize(("count", "exit_code"), [(0, 0), (5, 0), (6, 1)])
-def test_many_that_pass_only_alone_fail_the_run(tmp_path: Path, count: int, exit_code: int) -> None:
+@pytest.mark.parametrize(
+    ("allowed", "count", "exit_code"), [(0, 0, 0), (0, 1, 1), (2, 2, 0), (2, 3, 1)]
+)
+def test_more_that_pass_only_alone_than_allowed_fail_the_run(
+    tmp_path: Path, allowed: int, count: int, exit_code: int
+) -> None:
     tests = "\n".join(f"def test_{number}(): pass" for number in range(count))
     skipped = 'import pytest\n\ndef test_skipped(): pytest.skip("")\n'
     (tmp_path / "test_it.py").write_text(skipped + tests)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "conftest"]
     ran = subprocess.run(
-        [*command, "--second-chance", "-c", str(ROOT / "pyproject.toml"), str(tmp_path)],
+        [
+            *command,
+            "--second-chance",
+            f"{allowed}",
+            "-c",
+            str(ROOT / "pyproject.toml"),
+            str(tmp_path),
+        ],
         env={"PYTHONPATH": str(ROOT / "tests")},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert ran.returncode == exit_code, ran.stdout

@@ -43,7 +43,7 @@ def test_levels_reach_the_end_of_a_run_with_workers(tmp_path: Path) -> None:
         env={"PYTHONPATH": str(ROOT / "tests")},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     lines = {line.split()[0]: line for line in ran.stdout.splitlines() if " ran" in line}

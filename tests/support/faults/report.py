@@ -106,7 +106,7 @@ class FaultReport:
     def table(self) -> list[str]:
         """Return the rows as lines of text."""
         heads = ("row", "faults", "trials", "acked", "lost", "dup", "double", "audit", "3/n")
-        lines = ["  ".join(head.rjust(7) for head in heads)]
+        lines: list[str] = ["  ".join(head.rjust(7) for head in heads)]
         for row in self.rows:
             bound = "failed" if row.bound is None else f"{row.bound:.4f}"
             cells = (

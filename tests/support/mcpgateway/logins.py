@@ -124,7 +124,7 @@ class LoginLab:
 async def create_server(gateway: McpGateway, url: str, **settings: Any) -> str:
     """Create an enabled server that uses OAuth, and return its id."""
     secret, request_id = settings.pop("secret", ""), settings.pop("request_id", "")
-    given = {
+    given: dict[str, Any] = {
         "slug": "guarded",
         "display_name": "Guarded",
         "url": url,

@@ -28,7 +28,7 @@ new_id = TimeOrderedIds(FakeClock(NOW), random.Random(1))
 
 def a_server(server_id: str = SERVER_ID, **settings: Any) -> Server:
     """Return an enabled server."""
-    given = {
+    given: dict[str, Any] = {
         "slug": "demo",
         "display_name": "Demo",
         "url": "https://mcp.example/mcp",
@@ -64,7 +64,7 @@ def an_order(execution_id: str = "call-1", **values: Any) -> CallRequest:
         values.pop("chat_id", "chat-1"),
         values.pop("owner_epoch", 1),
     )
-    given = {
+    given: dict[str, Any] = {
         "server_id": SERVER_ID,
         "user_id": "ann",
         "tool": "echo",

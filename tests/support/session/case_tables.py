@@ -20,8 +20,8 @@ from _pytest.python import CallSpec
 TABLED = ("tests/unit/", "tests/contract/")
 #: The number of cases of a test, kept in its report.
 CASES = "cases"
-#: Any other mark may hold for some of the cases only.
-MARKS = frozenset({"parametrize", "asyncio"})
+#: Any other mark may hold for some of the cases only; one that a case has itself is looked for.
+MARKS = frozenset({"parametrize", "asyncio", "slow"})
 #: Fixtures that every test has, and no test here changes.
 FIXTURES = frozenset({"event_loop_policy"})
 #: The cases of the test that is being collected.

@@ -2,11 +2,11 @@
 
 from hypothesis import settings
 
-#: In a plain run, and with --full-size to find what is rare.
-PLAIN, FULL_SIZE = 100, 400
+#: With --brief, in a plain run, and with --full-size to find what is rare.
+BRIEF, PLAIN, FULL_SIZE = 10, 100, 400
 
 
 def examples(plain: int) -> int:
     """Return how many examples to try, for a test that tries `plain` in a plain run."""
     current = settings.get_profile(settings.get_current_profile_name())
-    return plain * current.max_examples // PLAIN
+    return max(plain * current.max_examples // PLAIN, 1)

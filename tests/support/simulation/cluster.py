@@ -300,8 +300,9 @@ class Cluster:
 
     def _noticed(self, before: ChatState, after: ChatState) -> None:
         """Hold an owner up that is to stop its turn, and let it go on when it is too late."""
-        if after.chat_id == self._hunted and after.worker_id not in (None, before.worker_id):
-            self._kill_soon(after.worker_id)
+        taker = after.worker_id
+        if after.chat_id == self._hunted and taker is not None and taker != before.worker_id:
+            self._kill_soon(taker)
         self._kill_who_reverts(before, after)
         is_asking = after.status is Status.REQUIRES_ACTION is not before.status
         if is_asking and self._climate.rushes:

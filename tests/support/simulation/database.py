@@ -302,7 +302,7 @@ class SimulatedDatabase:
             is_based = said.startswith(basis_of(said_so_far))
             self.witness.require(is_based, f"{said} answers another history", chat.state)
 
-    def _saw(self, answer: object) -> None:
+    def _saw(self, answer: Any) -> None:
         match answer:
             case Claimed(state) | (ChatState() as state):
                 self.witness.saw(self.chat(state.chat_id))

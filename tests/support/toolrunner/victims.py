@@ -51,7 +51,7 @@ class _Letters(asyncio.DatagramProtocol):
     def __init__(self, name: str, reached: list[str]) -> None:
         self._name, self._reached = name, reached
 
-    def datagram_received(self, data: bytes, address: object) -> None:
+    def datagram_received(self, data: bytes, addr: object) -> None:
         self._reached.append(self._name)
 
 

@@ -3,9 +3,12 @@
 import subprocess
 import sys
 
+import pytest
+
 DATABASE = ("asyncpg", "sqlalchemy", "alembic", "parley.postgres")
 
 
+@pytest.mark.slow
 def test_no_driver_of_a_database_is_loaded() -> None:
     code = (
         "import sys\n"

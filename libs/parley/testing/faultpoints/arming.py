@@ -55,13 +55,9 @@ class Arming:
     def from_json(cls, text: str) -> "Arming":
         """Parse the file that arms a fault point."""
         fields: dict[str, Any] = json.loads(text)
-        return cls(
-            **{
-                **fields,
-                "action": Action(fields["action"]),
-                "subjects": tuple(fields.get("subjects", ())),
-            }
-        )
+        fields["action"] = Action(fields["action"])
+        fields["subjects"] = tuple(fields.get("subjects", ()))
+        return cls(**fields)
 
 
 CLOCK_FILE: Final = "clock"

@@ -31,7 +31,8 @@ _GIT: Final = re.compile(r"[\s({]*(?:\w+=\S*\s+)*git\s")
 _CLONES: Final = frozenset(("clone", "fetch", "ls-remote", "pull", "push", "remote", "submodule"))
 _WORDS_MAX: Final = 12
 #: What may stand before or after a word in a shell.
-_BETWEEN_WORDS: Final = str.maketrans(dict.fromkeys("(){}<>!`'\"\\", " "))
+_AROUND_WORDS: Final[str] = "(){}<>!`'\"\\"
+_BETWEEN_WORDS: Final = str.maketrans(dict.fromkeys(_AROUND_WORDS, " "))
 _ADDRESS: Final = re.compile(r"\b(?:git|https?|ssh)://[^\s'\";&|$`()]*")
 _WORD: Final = re.compile(r"[\w./+@-]+")
 _INTERPRETER: Final = re.compile(

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
-from typing import Any, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import grpc
 
@@ -27,9 +27,9 @@ from parley.tasks import Shielding
 
 Context = grpc.aio.ServicerContext
 M = TypeVar("M", bound="KnowsShares")
-Request = TypeVar("Request")
+P = ParamSpec("P")
 Response = TypeVar("Response")
-Method = Callable[[M, Request, Context], Coroutine[Any, Any, Response]]
+Method = Callable[Concatenate[M, P], Coroutine[Any, Any, Response]]
 
 
 class KnowsShares(Protocol):
@@ -114,13 +114,13 @@ class ChatMethods(ChatServiceServicer):
         return chat_to_proto(await self._stores.reading.get(chat_id, Reader(owner.id)))
 
 
-def with_read_only_errors(method: Method[M, Request, Response]) -> Method[M, Request, Response]:
+def with_read_only_errors(method: Method[M, P, Response]) -> Method[M, P, Response]:
     """Let a method raise ChatReadOnly in place of ChatNotFound if the caller may read the chat."""
 
     @wraps(method)
-    async def checked(self: M, request: Request, context: Context) -> Response:
+    async def checked(self: M, /, *args: P.args, **kwargs: P.kwargs) -> Response:
         try:
-            return await method(self, request, context)
+            return await method(self, *args, **kwargs)
         except ChatNotFound as missing:
             if await self.is_shared_with_caller(ChatId(missing.chat_id)):
                 raise ChatReadOnly(missing.chat_id) from None

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 from chatd.content.domain.parts import HookAddition, HookContext, Notice
 from chatd.content.domain.sanitizing import sanitized
@@ -64,17 +63,13 @@ def merged(so_far: Verdict, following: Verdict) -> Verdict:
     What both add is kept.
     """
     added = (*so_far.added, *following.added)
-    match (so_far, following):
-        case (Denied(), _):
-            return replace(so_far, added=added)
-        case (_, Denied()):
-            return replace(following, added=added)
-        case (Asked() | Allowed() as first, Asked() | Allowed() as second):
-            rewrite = first.rewrite if second.rewrite is None else second.rewrite
-            asking = first if isinstance(first, Asked) else second
-            return replace(asking, rewrite=rewrite, added=added)
-        case _:
-            assert_never(so_far)
+    if isinstance(so_far, Denied):
+        return replace(so_far, added=added)
+    if isinstance(following, Denied):
+        return replace(following, added=added)
+    rewrite = so_far.rewrite if following.rewrite is None else following.rewrite
+    asking = so_far if isinstance(so_far, Asked) else following
+    return replace(asking, rewrite=rewrite, added=added)
 
 
 def bounded_additions(added: Iterable[HookAddition]) -> tuple[HookAddition, ...]:

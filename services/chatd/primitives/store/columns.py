@@ -27,6 +27,7 @@ class TransactionId(UserDefinedType[str]):
 
 
 # Reflection reads this table, and warns about types that it does not contain.
+# pyrefly: ignore[unsupported-operation]  # Its inferred type has SQLAlchemy's own types alone.
 ischema_names["xid8"] = TransactionId
 
 

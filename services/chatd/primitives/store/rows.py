@@ -6,6 +6,6 @@ from typing import Any, Protocol
 class Row(Protocol):
     """A row with access by column name."""
 
-    def __getitem__(self, column: str) -> Any:
+    def __getitem__(self, column: str, /) -> Any:
         """Return the value of a column."""
         ...

@@ -8,12 +8,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 THINKING_TOKENS_MIN = 1024
 NO_EFFORT = "none"
 
 _NAME = re.compile(r"claude-([a-z]+)-(\d{1,2}|preview)(?:[-.](\d{1,2}))?(?!\d)")
 _OLD_NAME = re.compile(r"claude-(\d)(?:[-.](\d))?-[a-z]+|claude-(?:2|instant)")
+_NO_VERSION: Final[tuple[int, int]] = (0, 0)
 # The versions since which thinking of a model series cannot be disabled.
 _ALWAYS_THINKING = {"fable": (0, 0), "mythos": (0, 0), "opus": (5, 5), "sonnet": (5, 5)}
 
@@ -56,7 +58,7 @@ def thinking_model(model_name: str) -> ThinkingModel:
     found = _NAME.search(name)
     if found is None:
         return ThinkingModel(Thinking.ADAPTIVE if "claude-" in name else Thinking.BUDGET, True)
-    version = (int(found[2]), int(found[3] or 0)) if found[2].isdigit() else (0, 0)
+    version = (int(found[2]), int(found[3] or 0)) if found[2].isdigit() else _NO_VERSION
     if found[1] in _ALWAYS_THINKING and version >= _ALWAYS_THINKING[found[1]]:
         return ThinkingModel(Thinking.ALWAYS, True)
     if version < (4, 6):

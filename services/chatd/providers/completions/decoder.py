@@ -6,6 +6,7 @@ precedence over everything, also over an answer that had already finished.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from chatd.content.domain.messages import FinishReason
 from chatd.content.domain.truncation import repaired
@@ -201,7 +202,7 @@ def _first_choice(chunk: Chunk) -> Choice | None:
     return None
 
 
-def _joined_parts(parts: list[object]) -> tuple[str, str]:
+def _joined_parts(parts: list[Any]) -> tuple[str, str]:
     """Return text and reasoning of content that is a list."""
     texts: list[str] = []
     reasoning: list[str] = []

@@ -117,7 +117,7 @@ def _shown(kind: str, item: Item, visible: Item) -> Item:
             return status | {name: value for name, value in visible.items() if value is not None}
 
 
-def _shown_output(output: object) -> object:
+def _shown_output(output: Any) -> object:
     match output:
         case {"type": "logs", "logs": str(logs)}:
             return {"type": "text", "text": logs}
@@ -139,7 +139,7 @@ def _replayed_fields(kind: str, shown: Item) -> Item:
             return {name: shown.get(name) for name in _OUTPUTS[kind]}
 
 
-def _given_output(shown: object) -> object:
+def _given_output(shown: Any) -> object:
     match shown:
         case {"type": "text", "text": str(text)}:
             return {"type": "logs", "logs": text}

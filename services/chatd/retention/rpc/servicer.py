@@ -41,14 +41,16 @@ class RetentionServicer(RetentionServiceServicer):
         settings = replace(await self._settings(), **given)
         counts: Counter[Step] = Counter()
         items: list[api.RetentionItem] = []
-        policy, after = policy_of(settings), FIRST_ID
+        policy = policy_of(settings)
         age_min = policy.youngest if policy.youngest is not None else FOREVER
-        while (page := await self._store.trees(after, age_min, TREES_PER_PAGE)).now is not None:
+        page = await self._store.trees(FIRST_ID, age_min, TREES_PER_PAGE)
+        while page.now is not None:
             for due in due_steps(page.trees, policy, page.now):
                 counts[due.step] += 1
                 if len(items) < ITEMS_MAX:
                     items.append(_item(due))
-            after = page.trees[-1].root_chat_id
+            last_id = page.trees[-1].root_chat_id
+            page = await self._store.trees(last_id, age_min, TREES_PER_PAGE)
         return api.PreviewRetentionResponse(
             auto_archive_days=settings.auto_archive_days,
             retention_days=settings.retention_days,

@@ -134,7 +134,7 @@ class PostgresRetention:
     async def counts(self, days_max: int) -> tuple[DayCounts, ...]:
         """Return the counts of the last days on which something happened."""
         rows = await self._pool.fetch(SELECT_COUNTS, days_max)
-        return tuple(DayCounts(**row) for row in rows)
+        return tuple(DayCounts(**dict(row)) for row in rows)
 
     async def forget_counts(self) -> None:
         """Delete counts that are too old to be shown."""

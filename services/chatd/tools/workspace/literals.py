@@ -4,7 +4,7 @@ import ast
 import json
 import shlex
 import warnings
-from typing import Final
+from typing import Any, Final
 
 from chatd.tools.workspace.arguments import BadArguments
 
@@ -44,10 +44,10 @@ def _value_of(text: str) -> object | None:
 
 
 def _collection(value: object) -> object | None:
-    return value if isinstance(value, dict | list | tuple) else None
+    return value if isinstance(value, (dict, list, tuple)) else None
 
 
-def _meant(value: object) -> str:
+def _meant(value: Any) -> str:
     match value:
         case {"command": str(command)} | {"cmd": str(command)}:
             return command[:200]

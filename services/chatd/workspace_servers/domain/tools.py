@@ -134,7 +134,7 @@ def _tool(entry: Any, schema_bytes_max: int) -> ServerTool | None:
 def _is_deeper(value: Any, levels: int) -> bool:
     """Return whether values are inside each other at more levels than these."""
     inside = value.values() if isinstance(value, dict) else value
-    if not isinstance(value, dict | list):
+    if not isinstance(value, (dict, list)):
         return False
     return levels == 0 or any(_is_deeper(each, levels - 1) for each in inside)
 

@@ -67,11 +67,12 @@ class Asking:
         return Cancellations(CancelledCalls(self.served.pool), self.tools, FakeClock())
 
     def answer(self, **given: Any) -> api.AnswerActionRequest:
+        fields: dict[str, Any] = {"decision": api.ACTION_DECISION_ACCEPT, **given}
         return api.AnswerActionRequest(
             request_id=given.pop("request_id", "r"),
             chat_id=self.chat_id,
             action_id=self.action_id,
-            **{"decision": api.ACTION_DECISION_ACCEPT, **given},
+            **fields,
         )
 
     async def pending(self) -> tuple[PendingCall, ...]:

@@ -70,11 +70,12 @@ class Asking:
         return await self.served.ann.refusal(self._answer(request_id, given))
 
     def _answer(self, request_id: str, given: dict[str, Any]) -> api.AnswerActionRequest:
+        fields: dict[str, Any] = {"decision": api.ACTION_DECISION_ACCEPT, **given}
         return api.AnswerActionRequest(
             request_id=request_id,
             chat_id=self.chat_id,
             action_id=self.action_id,
-            **{"decision": api.ACTION_DECISION_ACCEPT, **given},
+            **fields,
         )
 
     async def dispatched(self) -> list[str]:

@@ -46,7 +46,8 @@ def ada(served: ServedChats) -> Person:
 
 
 def creating(scope: Any, request_id: str = "r", chat_id: str = "", **given: Any) -> Any:
-    rule = approval_pb2.ApprovalRule(**{"effect": DENY, **given})
+    fields: dict[str, Any] = {"effect": DENY, **given}
+    rule = approval_pb2.ApprovalRule(**fields)
     return api.CreateApprovalRuleRequest(
         request_id=request_id, scope=scope, chat_id=chat_id, rule=rule
     )

@@ -197,7 +197,8 @@ async def test_a_chat_that_cannot_be_is_refused_by_the_name_of_its_field(
     served: ServedChats,
 ) -> None:
     for given, field in IMPOSSIBLE_CHATS:
-        request = api.CreateChatRequest(**{"request_id": "r", "content": [text("hi")], **given})
+        fields: dict[str, Any] = {"request_id": "r", "content": [text("hi")], **given}
+        request = api.CreateChatRequest(**fields)
         problem = await served.ann.refusal(request)
         assert (problem.reason, problem.metadata) == ("INVALID_REQUEST", {"field": field})
     assert await served.pool.fetchval("SELECT count(*) FROM chat.chats") == 0

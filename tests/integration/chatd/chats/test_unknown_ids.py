@@ -108,7 +108,7 @@ async def test_the_unknown_chat_of_a_schedule_is_named_beside_its_other_problems
     ann = with_models.ann
 
     def creating(**given: Any) -> schedule_api.CreateScheduleRequest:
-        whole = {"text": "Look.", "cron": "0 0 1 1 *", "chat_id": ABSENT, **given}
+        whole: dict[str, Any] = {"text": "Look.", "cron": "0 0 1 1 *", "chat_id": ABSENT, **given}
         schedule = schedule_pb2.Schedule(**whole)
         return schedule_api.CreateScheduleRequest(request_id="s", schedule=schedule)
 

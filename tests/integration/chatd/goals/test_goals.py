@@ -95,7 +95,8 @@ class Process:
     judge: Verdicts = field(default_factory=Verdicts)
 
     async def set(self, **given: Any) -> Any:
-        goal = goal_pb2.Goal(**{"text": "Mend it.", "check_command": "make test", **given})
+        fields: dict[str, Any] = {"text": "Mend it.", "check_command": "make test", **given}
+        goal = goal_pb2.Goal(**fields)
         request = api.SetGoalRequest(
             request_id=self.served.ann.fresh(), chat_id=self.chat_id, goal=goal
         )

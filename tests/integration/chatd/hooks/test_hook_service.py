@@ -23,7 +23,8 @@ AUDITED = "SELECT action, object_id FROM chat.audit_outbox ORDER BY at"
 
 
 def creating(request_id: str = "r", **given: Any) -> api.CreateHookRequest:
-    hook = hook_pb2.Hook(**{"name": "policy", "url": URL, "events": [PROMPT], **given})
+    fields: dict[str, Any] = {"name": "policy", "url": URL, "events": [PROMPT], **given}
+    hook = hook_pb2.Hook(**fields)
     return api.CreateHookRequest(request_id=request_id, hook=hook)
 
 

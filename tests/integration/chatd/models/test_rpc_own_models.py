@@ -31,7 +31,8 @@ async def served(pool: Pool, tmp_path: Path) -> AsyncIterator[ServedModels]:
 
 
 def own(purpose: int, mode: int = 0, **values: Any) -> api.SetOwnModelOverrideRequest:
-    override = settings_pb2.OwnModelOverride(**{"purpose": purpose, "mode": mode, **values})
+    fields: dict[str, Any] = {"purpose": purpose, "mode": mode, **values}
+    override = settings_pb2.OwnModelOverride(**fields)
     return api.SetOwnModelOverrideRequest(override=override)
 
 

@@ -131,12 +131,14 @@ class Process:
 
     async def made(self, **given: Any) -> Any:
         """Make a schedule of Ann."""
-        schedule = schedule_pb2.Schedule(**{"text": "Look.", "cron": "0 0 1 1 *", **given})
+        fields: dict[str, Any] = {"text": "Look.", "cron": "0 0 1 1 *", **given}
+        schedule = schedule_pb2.Schedule(**fields)
         request = api.CreateScheduleRequest(request_id=self.served.ann.fresh(), schedule=schedule)
         return (await self.served.ann.ask(request)).schedule
 
     async def refused(self, **given: Any) -> Any:
-        schedule = schedule_pb2.Schedule(**{"text": "Look.", "cron": "0 0 1 1 *", **given})
+        fields: dict[str, Any] = {"text": "Look.", "cron": "0 0 1 1 *", **given}
+        schedule = schedule_pb2.Schedule(**fields)
         request = api.CreateScheduleRequest(request_id=self.served.ann.fresh(), schedule=schedule)
         return await self.served.ann.refusal(request)
 

@@ -78,5 +78,5 @@ async def test_a_file_that_another_process_holds_is_done_without(tmp_path: Path)
 class ImpatientClock(FakeClock):
     """Time passes by sleeping."""
 
-    async def sleep(self, seconds: float) -> None:
-        self.advance(seconds)
+    async def sleep(self, delay_s: float) -> None:
+        self.advance(delay_s)

@@ -24,14 +24,14 @@ NO_CONTEXT: Any = None
 
 
 async def put(person: Person, name: str = "deploy", value: bytes = VALUE, **more: Any) -> Any:
-    secret = {
+    secret_fields: dict[str, Any] = {
         "name": name,
         "hosts": ["GitHub.com"],
         "delivery": secret_pb2.SECRET_DELIVERY_GIT,
         **more.pop("secret", {}),
     }
     more.setdefault("request_id", person.fresh())
-    request = api.PutSecretRequest(secret=secret_pb2.Secret(**secret), value=value, **more)
+    request = api.PutSecretRequest(secret=secret_pb2.Secret(**secret_fields), value=value, **more)
     return (await person.ask(request)).secret
 
 
@@ -61,19 +61,18 @@ async def ready_workspace(person: Person, catalogue: Catalogue) -> str:
 
 
 def wish(given_id: str, **more: Any) -> nodes_api.UseSecretRequest:
-    return nodes_api.UseSecretRequest(
-        **{
-            "request_id": "use-1",
-            "node_id": NODE_ID,
-            "registration_epoch": 1,
-            "workspace_id": given_id,
-            "epoch": 1,
-            "secret_name": "deploy",
-            "host": "github.com:443",
-            "purpose": "GET /a/b.git/info/refs",
-            **more,
-        }
-    )
+    fields: dict[str, Any] = {
+        "request_id": "use-1",
+        "node_id": NODE_ID,
+        "registration_epoch": 1,
+        "workspace_id": given_id,
+        "epoch": 1,
+        "secret_name": "deploy",
+        "host": "github.com:443",
+        "purpose": "GET /a/b.git/info/refs",
+        **more,
+    }
+    return nodes_api.UseSecretRequest(**fields)
 
 
 async def test_a_value_goes_in_and_never_comes_back(served: ServedChats) -> None:
@@ -137,13 +136,13 @@ async def test_a_stored_value_is_not_sent_elsewhere_or_otherwise(
     served: ServedChats, change: dict[str, Any]
 ) -> None:
     await put(served.ann)
-    secret = {
+    secret_fields: dict[str, Any] = {
         "name": "deploy",
         "hosts": ["github.com"],
         "delivery": secret_pb2.SECRET_DELIVERY_GIT,
         **change,
     }
-    request = api.PutSecretRequest(request_id="move", secret=secret_pb2.Secret(**secret))
+    request = api.PutSecretRequest(request_id="move", secret=secret_pb2.Secret(**secret_fields))
 
     assert (await served.ann.refusal(request)).reason == "SECRET_VALUE_NEEDED"
     (kept,) = (await served.ann.ask(api.ListSecretsRequest())).secrets
@@ -186,7 +185,7 @@ async def test_fewer_hosts_need_no_value_and_new_ones_do_and_are_audited(
 async def test_what_cannot_be_a_secret_is_refused(
     served: ServedChats, field: str, secret: dict[str, Any]
 ) -> None:
-    given = {"name": "deploy", "hosts": ["github.com"], **secret}
+    given: dict[str, Any] = {"name": "deploy", "hosts": ["github.com"], **secret}
     request = api.PutSecretRequest(request_id="x", secret=secret_pb2.Secret(**given))
 
     problem = await served.ann.refusal(request)

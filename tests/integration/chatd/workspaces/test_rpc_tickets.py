@@ -45,8 +45,8 @@ def said_by(ticket: str) -> dict[str, Any]:
 
 
 def request(workspace_id: str, **fields: Any) -> api.IssueAttachTicketRequest:
-    fields = {"request_id": "t", "process_id": PROCESS_ID} | fields
-    return api.IssueAttachTicketRequest(workspace_id=workspace_id, **fields)
+    whole: dict[str, Any] = {"request_id": "t", "process_id": PROCESS_ID} | fields
+    return api.IssueAttachTicketRequest(workspace_id=workspace_id, **whole)
 
 
 async def test_the_owner_gets_a_ticket_for_a_minute(served: ServedChats, tmp_path: Path) -> None:

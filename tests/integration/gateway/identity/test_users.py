@@ -60,7 +60,7 @@ async def test_a_user_is_created_once_changed_locked_out_taken_back_and_deleted(
         listed = await users.ListUsers(users_api.ListUsersRequest())
         assert [user.login for user in listed.users] == ["owner"]
         # The login is free again.
-        anew = users_api.CreateUserRequest(**{**ASKED, "request_id": "r2"})
+        anew = users_api.CreateUserRequest(**(ASKED | {"request_id": "r2"}))
         assert (await users.CreateUser(anew)).user.user_id != made.user_id
     async with channel_to(stack, as_user=None) as channel:
         assert await refused(UserServiceStub(channel).GetUser(read)) == "USER_DELETED"
@@ -72,7 +72,7 @@ async def test_a_request_id_is_good_for_one_request(stack: GatewayStack) -> None
         users = UserServiceStub(channel)
         made = (await users.CreateUser(users_api.CreateUserRequest(**ASKED))).user
         again = (await users.CreateUser(users_api.CreateUserRequest(**ASKED))).user
-        other = users_api.CreateUserRequest(**{**ASKED, "login": "somebody-else"})
+        other = users_api.CreateUserRequest(**(ASKED | {"login": "somebody-else"}))
 
         assert again == made
         assert await refused(users.CreateUser(other)) == "REQUEST_ID_REUSED"
@@ -156,16 +156,16 @@ async def test_what_cannot_be_is_refused(stack: GatewayStack) -> None:
         wrong = users_api.CreateUserRequest(request_id="", login="Not A Login")
         assert await refused(users.CreateUser(wrong)) == "INVALID_REQUEST"
         for login in (".", ".."):
-            folder = users_api.CreateUserRequest(**{**ASKED, "login": login})
+            folder = users_api.CreateUserRequest(**(ASKED | {"login": login}))
             assert await refused(users.CreateUser(folder)) == "INVALID_REQUEST"
             renamed = users_api.UpdateUserRequest(
                 user=user_pb2.User(user_id=owner.id, login=login),
                 update_mask=FieldMask(paths=["login"]),
             )
             assert await refused(users.UpdateUser(renamed)) == "INVALID_REQUEST"
-        taken = users_api.CreateUserRequest(**{**ASKED, "login": "owner"})
+        taken = users_api.CreateUserRequest(**(ASKED | {"login": "owner"}))
         assert await refused(users.CreateUser(taken)) == "LOGIN_TAKEN"
-        grouped = users_api.CreateUserRequest(**{**ASKED, "group_ids": ["g"]})
+        grouped = users_api.CreateUserRequest(**(ASKED | {"group_ids": ["g"]}))
         assert await refused(users.CreateUser(grouped)) == "GROUP_NOT_FOUND"
         unknown = users_api.UpdateUserRequest(
             user=user_pb2.User(user_id=owner.id), update_mask=FieldMask(paths=["version"])
@@ -174,6 +174,6 @@ async def test_what_cannot_be_is_refused(stack: GatewayStack) -> None:
     admin = User(UserId("00000000-0000-0000-0000-000000000002"), Role.ADMIN)
     async with channel_to(stack, as_user=admin) as channel:
         users = UserServiceStub(channel)
-        above = users_api.CreateUserRequest(**{**ASKED, "role": access_pb2.ROLE_OWNER})
+        above = users_api.CreateUserRequest(**(ASKED | {"role": access_pb2.ROLE_OWNER}))
         assert await refused(users.CreateUser(above)) == "ROLE_EXCEEDS_CALLER"
         assert await refused(users.DeactivateUser(alone)) == "ROLE_EXCEEDS_CALLER"

@@ -53,7 +53,7 @@ async def stack(
 
 async def create_user(stack: GatewayStack, login: str) -> User:
     async with channel_to(stack, as_user=await owner_of(stack)) as channel:
-        asked = users_api.CreateUserRequest(**{**ASKED, "login": login, "request_id": login})
+        asked = users_api.CreateUserRequest(**(ASKED | {"login": login, "request_id": login}))
         made = (await UserServiceStub(channel).CreateUser(asked)).user
     return User(UserId(made.user_id), Role.MEMBER)
 

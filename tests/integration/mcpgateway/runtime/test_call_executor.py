@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -361,8 +362,8 @@ class TalkingUpstream(ScriptedUpstream):
         self._notes = notes
         self.told = asyncio.Event()
 
-    async def call_tool(  # type: ignore[no-untyped-def]
-        self, target, tool, arguments_json, on_progress, ask
+    async def call_tool(
+        self, target: Any, tool: Any, arguments_json: Any, on_progress: Any, ask: Any
     ) -> ToolAnswer:
         while True:
             on_progress(await self._notes.get())

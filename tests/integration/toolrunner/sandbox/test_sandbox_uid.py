@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,11 +110,12 @@ async def test_e18_and_e19_no_dangerous_call_is_made_and_no_process_meddled_with
 
 async def test_what_this_level_cannot_keep_is_refused_and_not_promised(jail: Jail) -> None:
     paths = jail.workspace()
-    for asked in (
+    refused: tuple[dict[str, Any], ...] = (
         {"profile": Profile.READ_ONLY, "network": None},
         {"profile": Profile.FULL, "network": Network.NONE},
         {"profile": Profile.FULL, "network": Network.PROXY},
-    ):
+    )
+    for asked in refused:
         with pytest.raises(SandboxTooWeak):
             jail.sandbox.confined(paths, **asked)
 

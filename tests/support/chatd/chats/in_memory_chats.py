@@ -366,7 +366,7 @@ class _Writer:
             return
         execution_id = call.execution_id or ExecutionId("")
         action = self._chat.actions.get(execution_id)
-        recorded = self._chat.results.get(execution_id) or (action and action.result)
+        recorded = self._chat.results.get(execution_id) or (action.result if action else None)
         result = recorded or synthetic_result(call, write.reason)
         self._append(NewMessage(Role.TOOL, (result,), action.ended_by if action else ""))
 

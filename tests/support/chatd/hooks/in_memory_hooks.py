@@ -21,7 +21,12 @@ HOOK_ID = "00000000-0000-4000-8000-0000000000f0"
 
 def hook(*events: HookEvent, **more: Any) -> Hook:
     """Return a hook for events; for all if none are named."""
-    given = {"id": HOOK_ID, "name": "policy", "url": "https://hooks.example.com/", **more}
+    given: dict[str, Any] = {
+        "id": HOOK_ID,
+        "name": "policy",
+        "url": "https://hooks.example.com/",
+        **more,
+    }
     return Hook(events=frozenset(events or HookEvent), **given)
 
 

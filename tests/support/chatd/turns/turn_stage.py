@@ -293,7 +293,7 @@ class Stage:
             hooks=self._hooks,
             is_restricted=self._restricted,
             ended=self.ended.append,
-            unbilled=lambda *late: self.billed_late.append(late),
+            unbilled=lambda entry, owner_id: self.billed_late.append((entry, owner_id)),
         )
         return TurnRunner(ports)
 

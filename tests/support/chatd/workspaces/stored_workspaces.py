@@ -21,4 +21,5 @@ DRIVER, OTHER = WorkerId(next(IDS)), WorkerId(next(IDS))
 
 def fresh(name: str = "one", **values: Any) -> Workspace:
     """Return a workspace that is nowhere yet."""
-    return replace(workspace(), **{"id": WorkspaceId(next(IDS)), "name": name, **values})
+    fields: dict[str, Any] = {"id": WorkspaceId(next(IDS)), "name": name, **values}
+    return replace(workspace(), **fields)

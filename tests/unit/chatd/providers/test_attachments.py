@@ -119,7 +119,11 @@ def test_what_is_no_text_in_a_text_is_replaced() -> None:
 def test_any_file_becomes_something_that_the_format_takes(
     media_type: str, data: bytes, accepted: frozenset[Accepted]
 ) -> None:
-    needs = {Image: Accepted.IMAGE, PdfDocument: Accepted.PDF, Audio: Accepted.AUDIO}
+    needs: dict[type, Accepted] = {
+        Image: Accepted.IMAGE,
+        PdfDocument: Accepted.PDF,
+        Audio: Accepted.AUDIO,
+    }
     made = attached(media_type, data, accepted)
 
     assert isinstance(made, Dropped) == (not data)

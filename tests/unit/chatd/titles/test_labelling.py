@@ -100,7 +100,7 @@ class Desk:
             self.jobs,
             debounce=lambda _, owner_id, job: self.jobs.add(owner_id, job),
             bill=self._bill,
-            changed=lambda *change: self.changed.append(change),
+            changed=lambda chat_id, version: self.changed.append((chat_id, version)),
         )
 
     @property

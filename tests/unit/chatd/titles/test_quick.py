@@ -94,7 +94,7 @@ class Asking:
                 FixedSetups(TurnSetup(own, fallback=fallback)),
                 utility or FixedUtilityModels(),
                 spending or Unlimited(),
-                lambda *late: self.billed.append(late),
+                lambda entry, owner_id: self.billed.append((entry, owner_id)),
                 NoCallObserver(),
             ),
             clock=self.clock,

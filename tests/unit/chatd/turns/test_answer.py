@@ -36,7 +36,7 @@ from parley.clock.fake import EPOCH
 
 def answered(*events: ModelEvent) -> tuple[tuple[Part, ...], list[Piece]]:
     shown: list[Piece] = []
-    answer = Answer(lambda *piece: shown.append(Piece(*piece)), FakeClock())
+    answer = Answer(lambda role, index, part: shown.append(Piece(role, index, part)), FakeClock())
     for event in events:
         answer.on_event(event)
     return answer.content, shown
@@ -150,7 +150,9 @@ def test_what_was_written_is_counted_once_however_it_came() -> None:
 def test_every_piece_of_a_call_names_the_server_of_its_tool_unless_the_provider_runs_it() -> None:
     shown: list[Piece] = []
     answer = Answer(
-        lambda *piece: shown.append(Piece(*piece)), FakeClock(), {"ask": "server", "other": ""}
+        lambda role, index, part: shown.append(Piece(role, index, part)),
+        FakeClock(),
+        {"ask": "server", "other": ""},
     )
     answer.on_event(ToolInputDelta("1", "ask", "{"))
     answer.on_event(ToolCallRequested(ToolCall("1", "ask", "{}")))

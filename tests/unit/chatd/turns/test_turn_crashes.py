@@ -176,6 +176,7 @@ def test_every_kind_of_action_has_a_scene() -> None:
     assert set(ASKING) == set(PendingKind) - {PendingKind.DISPATCHED}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("move", Move)
 @pytest.mark.parametrize("kind", ASKING)

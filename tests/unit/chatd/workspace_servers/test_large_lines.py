@@ -26,7 +26,7 @@ def line_of(**document: Any) -> bytes:
 def values_in(value: Any) -> int:
     """Return how many values a document holds."""
     inside = value.values() if isinstance(value, dict) else value
-    if not isinstance(value, dict | list):
+    if not isinstance(value, (dict, list)):
         return 1
     return 1 + sum(map(values_in, inside))
 
@@ -76,6 +76,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", HOSTILE)
 def test_a_reduced_line_has_few_values_wherever_they_were(place: str) -> None:
     frame = HOSTILE[place]

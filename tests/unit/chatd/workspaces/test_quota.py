@@ -39,6 +39,7 @@ def test_the_removal_of_a_stopped_workspace_makes_it_no_live_one(state: State, l
 def test_the_first_limit_that_would_break_is_told_with_how_to_free_some() -> None:
     live = exhausted(had(State.READY, State.PREPARING), LIMITS, is_new=True)
     assert live == QuotaUse(Dimension.LIVE_WORKSPACES, 2, 2)
+    assert live is not None
     assert live.how_to_free == "stop one that is not needed now; its files are kept"
     kept = exhausted(had(State.STOPPED, State.STOPPED, State.FAILED), LIMITS, is_new=True)
     assert kept == QuotaUse(Dimension.WORKSPACES, 3, 3)

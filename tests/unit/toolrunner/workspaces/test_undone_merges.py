@@ -86,6 +86,7 @@ def test_a_merge_that_cannot_be_undone_keeps_the_originals_until_it_can_be(pair:
 
     assert pending == msgspec.structs.replace(plan, is_turned_back=True, response=b"")
     assert (pair.parent / "a").read_text() == BEGINNING["a"]
+    assert pending is not None
     (pair.parent / "d").mkdir()
     pair.merging.carry_out(pending)
     pair.merging.clear()

@@ -34,13 +34,13 @@ async def client(server: MockModels) -> AsyncIterator[anthropic.AsyncAnthropic]:
 
 
 async def streamed(client: anthropic.AsyncAnthropic, model: str, **more: Any) -> Any:
-    asked = {"max_tokens": 1000, "messages": ASKED, **more}
+    asked: dict[str, Any] = {"max_tokens": 1000, "messages": ASKED, **more}
     async with asyncio.timeout(10), client.messages.stream(model=model, **asked) as stream:
         return await stream.get_final_message()
 
 
 async def whole(client: anthropic.AsyncAnthropic, model: str, **more: Any) -> Any:
-    asked = {"max_tokens": 1000, "messages": ASKED, **more}
+    asked: dict[str, Any] = {"max_tokens": 1000, "messages": ASKED, **more}
     async with asyncio.timeout(10):
         return await client.messages.create(model=model, **asked)
 

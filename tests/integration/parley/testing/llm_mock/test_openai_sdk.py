@@ -28,7 +28,7 @@ async def client(server: MockModels) -> AsyncIterator[openai.AsyncOpenAI]:
 
 
 async def streamed_chat(client: openai.AsyncOpenAI, model: str, **more: Any) -> Any:
-    asked = {"messages": ASKED, "stream_options": {"include_usage": True}, **more}
+    asked: dict[str, Any] = {"messages": ASKED, "stream_options": {"include_usage": True}, **more}
     state = ChatCompletionStreamState()
     async with asyncio.timeout(10):
         async for chunk in await client.chat.completions.create(model=model, stream=True, **asked):

@@ -4,12 +4,10 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
-from anthropic import Anthropic
-from anthropic.types.beta import BetaMessage
 
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
@@ -34,6 +32,9 @@ from chatd.providers.wire import ProviderFailed
 from parley.settings import Secret
 from support.chatd.providers.anthropic_events import JsonObject, data_of, decoded, parts_of
 from support.chatd.providers.recordings import Recording, recorded, recordings
+
+if TYPE_CHECKING:
+    from anthropic.types.beta import BetaMessage
 
 FOLDER = "anthropic-messages"
 
@@ -116,6 +117,8 @@ def _walked_calls(blocks: dict[int, JsonObject], *kinds: str) -> Iterator[Call]:
 
 def accumulated(body: str) -> Content:
     """Return what the official SDK makes of a body."""
+    # Here, because it takes longer than all other tests of this file.
+    from anthropic import Anthropic
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         headers = {"content-type": "text/event-stream"}
@@ -133,7 +136,7 @@ def accumulated(body: str) -> Content:
         return _message_content(stream.get_final_message())
 
 
-def _message_content(message: BetaMessage) -> Content:
+def _message_content(message: "BetaMessage") -> Content:
     blocks: list[Any] = list(message.content)
     details = message.usage.output_tokens_details
     calls = [
@@ -164,6 +167,7 @@ def test_a_recorded_answer_holds_what_its_events_say(recording: Recording) -> No
     assert sum(isinstance(event, Finished) for event in events) == 1
 
 
+@pytest.mark.slow
 @recorded(FOLDER)
 def test_a_recorded_answer_holds_what_the_official_sdk_finds(recording: Recording) -> None:
     assert content_of(decoded(data_of(recording.body))) == accumulated(recording.body)

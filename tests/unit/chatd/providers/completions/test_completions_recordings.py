@@ -18,8 +18,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from openai import APIError, OpenAI
-from openai.lib.streaming.chat import ChatCompletionStreamState
 
 from chatd.chats.domain.chat import Message
 from chatd.content.domain.messages import FinishReason, Role
@@ -164,6 +162,9 @@ def test_others_say_what_was_recorded(recording: Recording) -> None:
 
 def sdk_said(recording: Recording) -> Said:
     """Return what the official SDK accumulates from the same bytes."""
+    # Here, because it takes longer than all other tests of this file.
+    from openai import OpenAI
+    from openai.lib.streaming.chat import ChatCompletionStreamState
 
     def answer(_request: httpx2.Request) -> httpx2.Response:
         headers = {"content-type": "text/event-stream"}
@@ -190,6 +191,8 @@ def sdk_said(recording: Recording) -> Said:
 
 
 def check_against_sdk(recording: Recording) -> None:
+    from openai import APIError
+
     ours = said_by(decoded_from(events_of(recording)))
     if ours.error is None:
         assert ours == sdk_said(recording)
@@ -198,11 +201,13 @@ def check_against_sdk(recording: Recording) -> None:
             sdk_said(recording)
 
 
+@pytest.mark.slow
 @chat
 def test_the_sdk_reads_the_same_from_openai(recording: Recording) -> None:
     check_against_sdk(recording)
 
 
+@pytest.mark.slow
 @compatible
 def test_the_sdk_reads_the_same_from_others(recording: Recording) -> None:
     check_against_sdk(recording)

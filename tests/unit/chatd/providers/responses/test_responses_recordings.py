@@ -129,6 +129,7 @@ def test_a_recording_says_what_its_events_say(recording: Recording) -> None:
     assert isinstance(told[-1], Finished)
 
 
+@pytest.mark.slow
 @recorded(FOLDER)
 def test_a_recording_says_what_the_official_sdk_reads_in_it(recording: Recording) -> None:
     told = decoded(datas(recording))

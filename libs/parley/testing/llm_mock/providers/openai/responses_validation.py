@@ -20,7 +20,7 @@ from parley.testing.llm_mock.providers.openai.responses_request import (
 
 CALL_ID_LENGTH_MAX = 64
 OWN_ID = re.compile(rf"[a-z]+_([0-9a-f]{{{IDENTITY_LENGTH}}})\d{{2,}}")
-PREFIXES = {Reasoning: "rs", FunctionCall: "fc", Message: "msg"}
+PREFIXES: dict[type[msgspec.Struct], str] = {Reasoning: "rs", FunctionCall: "fc", Message: "msg"}
 
 
 def check_items(items: tuple[msgspec.Struct, ...]) -> None:
