@@ -10,7 +10,7 @@ def test_the_reference_of_settings_is_what_the_settings_give() -> None:
         [sys.executable, ROOT / "scripts" / "configuration.py", "--check"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (0, "")
