@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from parley.cli.api.client import Api
-from parley.cli.api.requests import PAGE_MAX, current_api, model_hint
+from parley.cli.api.requests import PAGE_MAX, current_api, model_hint, new_key
 from parley.cli.api.retries import post
 from parley.cli.chats.action_answers import Person
 from parley.cli.chats.actions import action_path
@@ -103,10 +103,9 @@ def send(
 def _compact(chat_id: str, *, as_json: bool) -> None:
     """Have the history of a chat summarised."""
     path = f"{chat_path(chat_id)}/compact"
-    headers = {"Idempotency-Key": f'"{_new_key()}"'}
-    chat = Api(find_server(current())).call("POST", path, {}, headers, needs="status")
+    chat = current_api().call("POST", path, {}, new_key(), needs="status")
     if as_json:
-        click.echo(json.dumps(chat, indent=2, ensure_ascii=False))
+        print_json(chat)
     else:
         click.echo("The history is being summarised.", err=True)
 

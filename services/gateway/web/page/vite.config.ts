@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import react from "@vitejs/plugin-react";
@@ -25,6 +25,8 @@ function compress(): Plugin {
     apply: "build",
     closeBundle() {
       const root = join(import.meta.dirname, BUILT);
+      // A build that failed closes too; an error here would be printed in place of its own.
+      if (!existsSync(root)) return;
       for (const name of readdirSync(root, { recursive: true }) as string[]) {
         const path = join(root, name);
         if (!COMPRESSED.test(name) || !statSync(path).isFile()) continue;

@@ -31,6 +31,11 @@ const SENDERS: Readonly<Record<string, string>> = {
 };
 const LONG = new Set(["goal", "monitor"]);
 
+/** Whether the owner may edit a message and run it again; what a goal or a monitor sent stays as it is. */
+export function isEditable(message: Message): boolean {
+  return !LONG.has(message.origin ?? "");
+}
+
 export function textOf(parts: readonly Part[]): string {
   return parts.map((part) => (part.type === "text" ? part.text : "")).filter(Boolean).join("\n\n");
 }
@@ -51,7 +56,7 @@ export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, 
       <Notices parts={message.content} />
       <div className="message-tools">
         <CopyButton text={() => text} label="Copy the message" />
-        {isMine && !LONG.has(origin) && <IconButton icon="edit" label="Edit and run again" onClick={() => onEdit(message)} />}
+        {isMine && isEditable(message) && <IconButton icon="edit" label="Edit and run again" onClick={() => onEdit(message)} />}
         <Menu
           label="More"
           button={(attributes) => <IconButton icon="more" label="More commands of the message" {...attributes} />}

@@ -15,6 +15,7 @@ test("the last message of the person is the one that is run again", () => {
   expect(turnToRepeat([said(1, "user", { type: "text", text: "a" }), said(2, "assistant"), ASKED, said(4, "assistant")])).toBe(ASKED);
   expect(turnToRepeat([said(4, "assistant")])).toBeNull();
   expect(turnToRepeat([said(1, "user")])).toBeNull();
+  expect(turnToRepeat([{ ...ASKED, origin: "goal" }])).toBeNull();
 });
 
 test("a turn that is run again has all of its message, and one key however often it is asked for", async () => {

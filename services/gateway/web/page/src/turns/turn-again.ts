@@ -3,16 +3,14 @@ import { useCallback, useRef } from "react";
 import { answered, api } from "../api/client.ts";
 import { randomKey } from "../api/transport.ts";
 import type { Message } from "../api/types.ts";
-import { sentBy } from "../timeline/sent-by.ts";
-import { textOf } from "../timeline/user-message.tsx";
+import { isEditable, textOf } from "../timeline/user-message.tsx";
 import { withText } from "../chat/queue-order.ts";
 
 /** Return the message of the person that began the last turn; null if it is not theirs, or has nothing to send. */
 export function turnToRepeat(messages: readonly Message[]): Message | null {
   const last = messages.findLast((each) => each.role === "user");
   if (!last) return null;
-  const text = textOf(last.content);
-  return sentBy(text) || withText(last.content, text).length === 0 ? null : last;
+  return isEditable(last) && withText(last.content, textOf(last.content)).length > 0 ? last : null;
 }
 
 /**

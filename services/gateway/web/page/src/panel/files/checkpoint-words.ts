@@ -1,6 +1,5 @@
 /** What kept states of the files are called: by the turn that they are from. */
 import type { Message } from "../../api/types.ts";
-import { sentBy } from "../../timeline/sent-by.ts";
 import { textOf } from "../../timeline/user-message.tsx";
 
 /** The labels that the page gives, and that of the state before a restore, say nothing to people. */
@@ -24,8 +23,7 @@ export function wordsOfCheckpoint(label: string, createdAt: string | null, messa
 function promptAt(at: string, messages: readonly Message[]): string {
   const last = messages.findLast((each) => each.role === "user" && each.created_at !== null && Date.parse(each.created_at) <= Date.parse(at));
   if (!last) return "";
-  const text = textOf(last.content);
-  const line = (sentBy(text)?.head ?? text).trim().split("\n")[0] ?? "";
+  const line = textOf(last.content).trim().split("\n")[0] ?? "";
   const characters = [...line];
   return characters.length > PROMPT_CHARACTERS_MAX ? `${characters.slice(0, PROMPT_CHARACTERS_MAX).join("").trimEnd()}…` : line;
 }
