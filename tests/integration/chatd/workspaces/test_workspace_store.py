@@ -133,19 +133,17 @@ async def test_workspaces_created_within_a_minute_are_bounded_for_each_user(
         assert is_new
         return added
 
-    for number in range(10):
-        last = await add(f"w-{number}", limits)
-        await store.apply(last.id, Remove())
-        await store.add_scratch(
-            replace(last, id=WorkspaceId(next(IDS)), name=f"s-{number}", is_scratch_of_chat=True),
-            DRIVER,
-            1.0,
-        )
+    added = [await add(f"w-{number}", limits) for number in range(10)]
+    for number, each in enumerate(added):
+        await store.apply(each.id, Remove())
+        scratch = WorkspaceId(next(IDS))
+        named = replace(each, id=scratch, name=f"s-{number}", is_scratch_of_chat=True)
+        await store.add_scratch(named, DRIVER, 1.0)
     with pytest.raises(TooManyNewWorkspaces) as refused:
         await add("more", limits)
     assert refused.value.created_max == 10
     assert 0 < refused.value.retry_after_s <= 60
-    assert not (await store.add(last, HASH, limits))[1]
+    assert not (await store.add(added[-1], HASH, limits))[1]
     await add("other", limits, OTHER_OWNER)
     await add("unbounded", UNBOUNDED)
     await pool.execute("UPDATE chat.workspaces SET created_at = created_at - interval '1 minute'")
