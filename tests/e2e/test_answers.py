@@ -119,7 +119,7 @@ def test_a_run_without_a_terminal_waits_for_answers_of_other_commands(
     assert running.returncode == 0, told
     assert plan["chat_id"] in listed.stdout
     assert f"answer {question['chat_id']} {question['id']}" in told
-    assert "write_file answered" in out
+    assert "`write_file` answered" in out
 
 
 def waiting(stack: LocalStack, kind: str, earlier: set[str]) -> dict[str, Any]:
