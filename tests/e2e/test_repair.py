@@ -173,7 +173,7 @@ def test_a_large_picture_that_a_model_reads_holds_nobody_up_who_follows(
     run = stack.parley("run", "--check", "true", PROMPT, cwd=repository)
     assert run.returncode == 0, run.stderr
     assert '"omitted_bytes": 3000' in run.stdout
-    assert '"output": "afterwards\\n"' in run.stdout
+    assert "```\nafterwards\n```" in run.stdout
 
 
 @pytest.mark.parametrize("repository", ["shop"], indirect=True)

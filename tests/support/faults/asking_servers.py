@@ -61,7 +61,7 @@ class ElicitingServer(NoServer):
     async def calls(self) -> int:
         """Return how often the tool that asks began."""
         said = await (await self.lab.client()).ask(PAINTED)
-        return int(said.partition('"text": "')[2].partition('"')[0])
+        return int(said.partition("```\n")[2].partition("\n```")[0])
 
 
 @dataclass(frozen=True, slots=True)

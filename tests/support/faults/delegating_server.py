@@ -112,6 +112,6 @@ async def until_offered(lab: FaultLab, call: str, answer: str) -> None:
         client = await lab.client(address)
 
         async def is_offered(client: Parley = client) -> bool:
-            return f'"text": "{answer}"' in await client.ask(call)
+            return f"```\n{answer}\n```" in await client.ask(call)
 
         await lab.until(is_offered, f"an offer of the tool by {address}")
