@@ -94,7 +94,7 @@ class TextFormatter(logging.Formatter):
                 self._service,
                 f"{record.name}:",
                 on_one_line(record.getMessage()),
-                *(f"{name}={on_one_line(str(value))}" for name, value in fields.items()),
+                *[f"{name}={on_one_line(str(value))}" for name, value in fields.items()],
             ]
         )
         exception = _exception_text(self, record)

@@ -91,7 +91,8 @@ class Redactor:
 
 def on_one_line(text: str) -> str:
     """Return `text` with its control characters escaped."""
-    return text.translate(CONTROL_CHARACTERS)
+    # Hardly any text has such characters, and looking each one up costs far more than this.
+    return text if text.isprintable() else text.translate(CONTROL_CHARACTERS)
 
 
 def _spellings(value: str) -> set[str]:

@@ -61,7 +61,7 @@ class RoutedTools:
         except ExceptionGroup as failures:
             # From an exception group the turn could not distinguish a deleted chat from a defect.
             raise failures.exceptions[0] from None
-        return (*(spec for task in asked for spec in task.result()), *last)
+        return (*[spec for task in asked for spec in task.result()], *last)
 
     async def execute(self, execution: Execution) -> Outcome | InputRequired:
         """Forward the call to its executor."""

@@ -16,7 +16,6 @@ from typing import Final, assert_never
 
 import msgspec
 from opentelemetry.trace import Span, SpanKind
-from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -390,16 +389,19 @@ class _ResponseSender:
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(raw=list(message["headers"]))
-            if self._http_version == "1.0" and "content-length" not in headers:
+            headers = list(message["headers"])
+            given = {name for name, _ in headers}
+            if self._http_version == "1.0" and b"content-length" not in given:
                 # The response would be chunked, which an HTTP/1.0 client takes for part of the
                 # body.
                 raise HttpProblem.of("HTTP_VERSION_TOO_OLD", TOO_OLD)
             self.status = message["status"]
             self.started_at = time.perf_counter()
             for name, value in self._headers.items():
-                headers.setdefault(name, value)
-            message = {**message, "headers": headers.raw}
+                raw = name.lower().encode("latin-1")
+                if raw not in given:
+                    headers.append((raw, value.encode("latin-1")))
+            message = {**message, "headers": headers}
         elif message["type"] == "websocket.accept":
             self.status, self.started_at = HTTPStatus.SWITCHING_PROTOCOLS, time.perf_counter()
         await self._send(message)

@@ -1,6 +1,7 @@
 """The parts that decisions are made of: changes of a chat's state, and the writes with them."""
 
 from dataclasses import dataclass, replace
+from typing import TypedDict, Unpack
 
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.writes import AnswerPending, CancelActions, CancelCalls, Write
@@ -22,7 +23,23 @@ class Decision:
     claim: OwnerClaim | None = None
 
 
-def running(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
+class Growth(TypedDict):
+    """The fields that change with new history."""
+
+    history_version: int
+    next_message_id: MessageId
+
+
+class Changes(TypedDict, total=False):
+    """Fields that may change with the status of a chat, so that its state is built once."""
+
+    history_version: int
+    next_message_id: MessageId
+    turn_id: MessageId
+    compactions: int
+
+
+def running(moved: ChatState, claimed_by: WorkerId | None, **also: Unpack[Changes]) -> ChatState:
     """Return the state as running again, claimed or waiting for a sweep."""
     return replace(
         moved,
@@ -37,10 +54,11 @@ def running(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
         deadline_at=None,
         is_compaction_requested=False,
         revert=None,
+        **also,
     )
 
 
-def released(moved: ChatState, status: Status) -> ChatState:
+def released(moved: ChatState, status: Status, **also: Unpack[Changes]) -> ChatState:
     """Return the state at rest: no owner, no episode."""
     return replace(
         moved,
@@ -52,6 +70,7 @@ def released(moved: ChatState, status: Status) -> ChatState:
         deadline_at=None,
         is_compaction_requested=False,
         revert=None,
+        **also,
     )
 
 
@@ -78,11 +97,15 @@ def with_calls_closed(moved: ChatState, reason: str) -> tuple[ChatState, tuple[W
 
 def grown(moved: ChatState, message_count: int) -> ChatState:
     """Return the state with new history of that many messages."""
-    return replace(
-        moved,
-        history_version=moved.snapshot_version,
-        next_message_id=MessageId(moved.next_message_id + message_count),
-    )
+    return replace(moved, **growth(moved, message_count))
+
+
+def growth(moved: ChatState, message_count: int) -> Growth:
+    """Return the changes of a state by new history of that many messages."""
+    return {
+        "history_version": moved.snapshot_version,
+        "next_message_id": MessageId(moved.next_message_id + message_count),
+    }
 
 
 def queue_changed(moved: ChatState, change: int) -> ChatState:

@@ -92,6 +92,7 @@ from chatd.chats.domain.state_changes import (
     Decision,
     given_up_calls,
     grown,
+    growth,
     interrupted,
     next_episode,
     queue_changed,
@@ -288,10 +289,10 @@ def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
             return Decision(retried)
         case FinishTurn(_, messages):
             answered, answers = with_calls_closed(moved, INTERRUPTED)
-            return _finish(grown(answered, len(messages)), (*answers, *_appending(messages)))
+            return _finish(answered, (*answers, *_appending(messages)), len(messages))
         case FinishInterruption(_, messages):
             answered, answers = with_calls_closed(moved, INTERRUPTED)
-            return _finish(grown(answered, len(messages)), (*answers, *_appending(messages)))
+            return _finish(answered, (*answers, *_appending(messages)), len(messages))
         case FinishRevert(_, report):
             return _finish_revert(moved, report)
         case FailTurn(_, error):
@@ -366,7 +367,7 @@ def _finish_revert(moved: ChatState, report: bytes) -> Decision:
     done, writes = completed(moved, revert, report)
     if revert.kind is RevertKind.EDIT:
         return Decision(next_episode(done), writes)
-    return _finish(done, writes)
+    return _finish(done, writes, 0)
 
 
 def _promote(moved: ChatState, command: PromoteQueuedMessage, facts: Facts) -> Decision:
@@ -445,14 +446,15 @@ def _reconcile(moved: ChatState) -> Decision:
     return Decision(replace(at_rest, owner_epoch=moved.owner_epoch + 1), answers)
 
 
-def _finish(moved: ChatState, writes: tuple[Write, ...]) -> Decision:
-    """Continue with the head of the queue under the same worker, or rest."""
+def _finish(moved: ChatState, writes: tuple[Write, ...], message_count: int) -> Decision:
+    """Add new history, and continue with the queue's head under the same worker, or rest."""
     if moved.queue_length == 0:
-        return Decision(released(moved, Status.WAITING), writes)
+        return Decision(released(moved, Status.WAITING, **growth(moved, message_count)), writes)
+    ended = grown(moved, message_count)
     next_turn = replace(
-        grown(queue_changed(moved, -1), 1),
+        grown(queue_changed(ended, -1), 1),
         status=Status.RUNNING,
-        turn_id=moved.next_message_id,
+        turn_id=ended.next_message_id,
         compactions=0,
         is_compaction_requested=False,
     )
@@ -473,8 +475,8 @@ def _start_head(
 
 def _started(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
     """Return the state in which the turn of one more message runs."""
-    turn = replace(grown(moved, 1), turn_id=moved.next_message_id, compactions=0)
-    return running(turn, claimed_by)
+    turn_id = moved.next_message_id
+    return running(moved, claimed_by, **growth(moved, 1), turn_id=turn_id, compactions=0)
 
 
 def _appending(messages: tuple[NewMessage, ...]) -> tuple[Write, ...]:

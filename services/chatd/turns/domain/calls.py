@@ -90,7 +90,7 @@ def offered_tools(
     Of tools that do the same in different styles, a model gets those that it was trained on.
     """
     style = edit_style_of(model_name)
-    fitting = tuple(spec for spec in local if spec.edit_style in (None, style))
+    fitting = tuple([spec for spec in local if spec.edit_style in (None, style)])
     taken = {spec.name for spec in fitting}
     return (*fitting, *(spec for spec in client if spec.name not in taken))
 

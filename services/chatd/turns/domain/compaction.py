@@ -104,7 +104,7 @@ def since_boundary(history: Sequence[Message]) -> tuple[Message, ...]:
     """Return the messages since the newest summary, without the rows of summaries."""
     place = boundary_place(history)
     rows = history if place is None else history[place:]
-    return tuple(message for message in rows if not message.is_compressed)
+    return tuple([message for message in rows if not message.is_compressed])
 
 
 def context_use(rows: Sequence[Message], limit_tokens: int) -> ContextUse:

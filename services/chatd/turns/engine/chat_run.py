@@ -51,7 +51,7 @@ from chatd.turns.engine.history import Histories, History
 from chatd.turns.engine.hook_events import EventSuperseded, HookEvents
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.metering import inherited_bill, use_of_answer
-from chatd.turns.engine.preparation import PreparedTurn, prepare
+from chatd.turns.engine.preparation import KnownTurnTools, PreparedTurn, prepare
 from chatd.turns.engine.progress import LiveProgress
 from chatd.turns.engine.session import OwnershipLost, Session
 from chatd.turns.engine.step import Done, ModelStep, StepEnd, Stepped
@@ -70,6 +70,7 @@ class ChatRun:
         claimed: Claimed,
         mailbox: Mailbox,
         history: History,
+        known_tools: KnownTurnTools,
         *,
         chats_running: Callable[[], int],
     ) -> None:
@@ -80,6 +81,7 @@ class ChatRun:
             claimed: The chat.
             mailbox: Receives its newer states.
             history: Its messages, as far as they are known.
+            known_tools: Keeps the tools of turns.
             chats_running: Returns how many chats this process runs, which may all use one provider.
         """
         self._ports = ports
@@ -104,6 +106,7 @@ class ChatRun:
             chats_running=chats_running,
         )
         self._events = HookEvents(ports.hooks, self._session)
+        self._known_tools = known_tools
         self._prepared: PreparedTurn | None = None
         self._inherited: OpenCall | None = None  # The call that a dead owner left.
 
@@ -212,7 +215,12 @@ class ChatRun:
             prepared = None
         if prepared is None or prepared.turn_id != turn_id:
             prepared = self._prepared = await prepare(
-                self._session, ports.setups, ports.tools, ports.tool_servers, ports.limits.steps_max
+                self._session,
+                ports.setups,
+                ports.tools,
+                ports.tool_servers,
+                self._known_tools,
+                ports.limits.steps_max,
             )
         return prepared
 
@@ -392,6 +400,7 @@ class TurnRunner:
     def __init__(self, ports: TurnPorts) -> None:
         self._ports = ports
         self._histories = Histories()
+        self._known_tools = KnownTurnTools()
         self._running = 0
 
     def appended(
@@ -412,7 +421,12 @@ class TurnRunner:
         self._running += 1
         try:
             await ChatRun(
-                self._ports, claimed, mailbox, history, chats_running=lambda: self._running
+                self._ports,
+                claimed,
+                mailbox,
+                history,
+                self._known_tools,
+                chats_running=lambda: self._running,
             ).run()
         except OwnershipLost:
             logger.info("a chat is run elsewhere now", extra={"chat_id": chat_id})

@@ -1,36 +1,35 @@
 """The preparation of a turn, once, before its first step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from chatd.chats.domain.chat import Message
 from chatd.content.domain.messages import ChatMode, ErrorKind, Role
 from chatd.content.domain.parts import File, Part, ToolResult
 from chatd.content.domain.prompts import PromptMessage
-from chatd.content.domain.tool_servers import (
-    ServerReport,
-    ToolServers,
-    missing_by_slug,
-    server_notices,
-    servers_text,
-)
-from chatd.content.domain.tools import FIND_TOOLS, Tools, ToolSpec
+from chatd.content.domain.tool_servers import ServerReport, ToolServers
+from chatd.content.domain.tools import Tools, ToolSpec
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN, result_budget_bytes
 from chatd.content.domain.turn_context import Progress, TurnContext
 from chatd.files.domain.ports import Files
 from chatd.models.domain.language_model import ModelError, ModelRequest
 from chatd.models.domain.profile import ModelChoice
-from chatd.primitives.domain.ids import MessageId
+from chatd.primitives.domain.ids import MessageId, OwnerId
 from chatd.turns.domain.agent_reports import has_agents
 from chatd.turns.domain.asking import asking_tools
-from chatd.turns.domain.calls import offered_tools, withheld_tools
+from chatd.turns.domain.calls import withheld_tools
 from chatd.turns.domain.fallbacks import is_taken_over
 from chatd.turns.domain.ports import Setups
 from chatd.turns.domain.prompt import PromptBuilder
 from chatd.turns.domain.steps import StepPolicy, steps_of_turn
-from chatd.turns.domain.tool_search import ToolSearchIndex, index_of
+from chatd.turns.domain.tool_search import ToolSearchIndex
 from chatd.turns.domain.turn import TurnSetup
+from chatd.turns.domain.turn_tools import ToolInputs, TurnTools, turn_tools
 from chatd.turns.engine.session import Session
+from parley.cache import BoundedCache
+
+#: Of users and models whose turns began last; each has the tools of one turn.
+TURN_TOOLS_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +112,37 @@ class PreparedTurn:
         )
 
 
+class KnownTurnTools:
+    """Keeps the tools of the newest turn of each user and model: mostly the next one has them too.
+
+    Args:
+        derive: Returns the tools that follow from inputs.
+    """
+
+    def __init__(self, derive: Callable[[ToolInputs], TurnTools] = turn_tools) -> None:
+        self._derive = derive
+        self._kept: BoundedCache[tuple[OwnerId, str], tuple[ToolInputs, TurnTools]] = BoundedCache(
+            TURN_TOOLS_MAX
+        )
+
+    def of(self, owner_id: OwnerId, inputs: ToolInputs) -> TurnTools:
+        """Return the tools that follow from these inputs."""
+        key = owner_id, inputs.model_name
+        kept = self._kept.get(key)
+        if kept is not None and kept[0] == inputs:
+            return kept[1]
+        derived = self._derive(inputs)
+        self._kept.put(key, (inputs, derived))
+        return derived
+
+
 async def prepare(
-    session: Session, setups: Setups, tools: Tools, servers: ToolServers, steps_max: int
+    session: Session,
+    setups: Setups,
+    tools: Tools,
+    servers: ToolServers,
+    known: KnownTurnTools,
+    steps_max: int,
 ) -> PreparedTurn:
     """Load the setup and the tools of the current turn.
 
@@ -135,39 +163,36 @@ async def prepare(
     require_servers(reports)
     if of_workspace := tuple(each.server_id for each in reports if each.is_of_workspace):
         context = replace(context, workspace_server_ids=of_workspace)
-    if text := servers_text(reports):
-        setup = replace(setup, system_prompt=replace(setup.system_prompt, tool_servers_text=text))
     local = (*listed, *asking_tools(context))
     # What a client does with a call is not bounded by a sandbox.
     client = setup.client_tools if setup.mode is ChatMode.ORDINARY else ()
     orders = context.orders
     if orders.tool_names is not None:
         local = tuple([spec for spec in local if orders.may_use(spec.name)])
-    offered = offered_tools(local, client, setup.model.name)
+    inputs = ToolInputs(local, client, setup.model.name, reports, setup.context_limit_tokens)
+    derived = known.of(session.owner.id, inputs)
+    if text := derived.servers_text:
+        setup = replace(setup, system_prompt=replace(setup.system_prompt, tool_servers_text=text))
     policy = StepPolicy(
-        context_limit_tokens=setup.context_limit_tokens,
+        context_limit_tokens=inputs.context_limit_tokens,
         threshold_percent=setup.threshold_percent,
         is_final_step_compacted=setup.is_final_step_compacted,
-        ending_tools=frozenset(spec.name for spec in offered if spec.ends_turn),
+        ending_tools=derived.ending,
         steps_max=steps_max,
         is_attended=setup.is_attended,
     )
-    search = index_of(offered, reports, setup.context_limit_tokens)
-    specs = {spec.name: spec for spec in offered}
-    if search.deferred:
-        specs[FIND_TOOLS] = search.spec()
-    withheld = withheld_tools(setup.mode, offered, setup.client_tools)
+    withheld = withheld_tools(setup.mode, derived.offered, setup.client_tools)
     return PreparedTurn(
         session.state.turn_id,
         setup,
         context,
-        offered,
-        specs,
+        derived.offered,
+        derived.specs,
         withheld,
         policy,
-        server_notices(reports),
-        search,
-        missing_by_slug(reports),
+        derived.notices,
+        derived.search,
+        derived.missing,
     )
 
 
