@@ -4,12 +4,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from gateway.api.json_output import to_json
-from gateway.http.problems.errors import UpstreamProblem
 from gateway.streams.chatd_client import Stubs
 from parley.api.chat.v1 import context_service_pb2, goal_service_pb2, monitor_service_pb2
 
 CALL_S: Final = 60.0
-ABSENT: Final = "RESOURCE_NOT_FOUND"
 
 #: Calls chatd as the user of the export.
 Ask = Callable[[Callable[[Stubs], Awaitable[Any]]], Awaitable[Any]]
@@ -30,14 +28,9 @@ async def _skill_of(ask: Ask, name: str) -> object:
 
 async def goal_of(ask: Ask, chat_id: str) -> object:
     """Return the goal of a root chat; None if it has none."""
-    request = goal_service_pb2.GetGoalRequest(chat_id=chat_id)
-    try:
-        answer = await ask(lambda stubs: stubs.goals.GetGoal(request, timeout=CALL_S))
-    except UpstreamProblem as error:
-        if error.problem.reason != ABSENT:
-            raise
-        return None
-    return to_json(answer.goal)
+    request = goal_service_pb2.ListGoalsRequest(chat_id=chat_id)
+    answer = await ask(lambda stubs: stubs.goals.ListGoals(request, timeout=CALL_S))
+    return next(iter(to_json(answer)["items"]), None)
 
 
 async def monitors_of(ask: Ask, chat_id: str) -> object:

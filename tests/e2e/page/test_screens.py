@@ -111,3 +111,16 @@ async def test_on_a_phone_every_state_leads_to_the_chats(stack: LocalStack, page
         # Without a pointer the first heading says what this is.
         titles = await page.run("document.querySelectorAll('h1').length")
         assert titles == 1, address
+
+
+async def test_what_is_loaded_later_does_not_move_the_composer_of_the_start(
+    stack: LocalStack, page: Page
+) -> None:
+    for width, height in ((1280, 800), (390, 720)):
+        await page.resize(width, height, mobile=width == 390)
+        await page.visit(f"http://{stack.http}/")
+        await page.find(".start .notice")
+        top = "document.querySelector('.start .composer').getBoundingClientRect().top"
+        with_hint = await page.run(top)
+        await page.run("document.querySelector('.start .notice').style.display = 'none'")
+        assert await page.run(top) == with_hint

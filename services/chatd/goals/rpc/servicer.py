@@ -57,6 +57,13 @@ class GoalServicer(GoalServiceServicer):
         """Return whether the caller may read a chat of another owner."""
         return await self._ports.is_shared(chat_id)
 
+    async def ListGoals(
+        self, request: api.ListGoalsRequest, context: Context
+    ) -> api.ListGoalsResponse:
+        """List the goal of a chat, if it has one."""
+        found = await self._store.find(*await self._chat_of(request.chat_id))
+        return api.ListGoalsResponse(goals=[] if found is None else [goal_to_proto(found)])
+
     async def GetGoal(self, request: api.GetGoalRequest, context: Context) -> api.GetGoalResponse:
         """Read the goal of a chat."""
         return api.GetGoalResponse(goal=await self._shown(*await self._chat_of(request.chat_id)))
@@ -131,20 +138,24 @@ class GoalServicer(GoalServiceServicer):
         return chat_id, owner_id
 
     async def _shown(self, chat_id: ChatId, owner_id: OwnerId) -> goal_pb2.Goal:
-        goal = await self._store.get(chat_id, owner_id)
-        return goal_pb2.Goal(
-            chat_id=goal.chat_id,
-            text=goal.text,
-            check_command=goal.check_command,
-            turns_max=goal.turns_max,
-            seconds_max=goal.seconds_max,
-            cost_max_micros=goal.cost_max_micros,
-            state=STATE[goal.state],
-            reason=goal.reason,
-            turns_count=goal.turns_count,
-            cost_micros=goal.cost_micros,
-            check_output=goal.check_output,
-            created_at=time_to_proto(goal.created_at),
-            judge_model_id=goal.judge_model_id,
-            verdict=goal.verdict,
-        )
+        return goal_to_proto(await self._store.get(chat_id, owner_id))
+
+
+def goal_to_proto(goal: Goal) -> goal_pb2.Goal:
+    """Return a goal as chatd tells it."""
+    return goal_pb2.Goal(
+        chat_id=goal.chat_id,
+        text=goal.text,
+        check_command=goal.check_command,
+        turns_max=goal.turns_max,
+        seconds_max=goal.seconds_max,
+        cost_max_micros=goal.cost_max_micros,
+        state=STATE[goal.state],
+        reason=goal.reason,
+        turns_count=goal.turns_count,
+        cost_micros=goal.cost_micros,
+        check_output=goal.check_output,
+        created_at=time_to_proto(goal.created_at),
+        judge_model_id=goal.judge_model_id,
+        verdict=goal.verdict,
+    )

@@ -126,10 +126,15 @@ class PostgresGoals:
         Raises:
             ResourceNotFound: The owner's chat has none.
         """
-        row = await self._pool.fetchrow(SELECT_GOAL, chat_id, owner_id)
-        if row is None:
+        found = await self.find(chat_id, owner_id)
+        if found is None:
             raise ResourceNotFound(RESOURCE, chat_id)
-        return _goal_of(row)
+        return found
+
+    async def find(self, chat_id: ChatId, owner_id: OwnerId) -> Goal | None:
+        """Return the goal of a chat; None if the owner's chat has none."""
+        row = await self._pool.fetchrow(SELECT_GOAL, chat_id, owner_id)
+        return None if row is None else _goal_of(row)
 
     async def set(self, goal: Goal, request_hash: bytes) -> None:
         """Set a goal, unless a repeated request set it before.

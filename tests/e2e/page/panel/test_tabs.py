@@ -97,3 +97,22 @@ async def test_the_panel_has_all_the_place_and_the_chat_stays_as_it_was(
     assert hidden == "hidden"
     assert during == before
     assert expanded == {}
+
+
+async def test_no_tab_of_a_new_chat_asks_for_what_is_not_there(
+    stack: LocalStack, chromium: Browser
+) -> None:
+    page = await begun(chromium, stack, "nadja", "run: echo no repository")
+    await open_panel(page)
+    page.refusals.clear()
+    selected = ".panel [role=tab][aria-selected=true]"
+    for tab in await page.run(TABS):
+        await page.click(".panel [role=tab]", tab)
+        await page.find(selected, tab)
+        # Nothing is loading any more.
+        await page.until("!document.querySelector('.panel .skeleton')")
+    await page.click("[role=tab]", "Checkpoints")
+    await page.find(".panel-note", "in no git repository yet")
+    await page.click("[role=tab]", "Goal")
+    await page.find(".panel label", "What to achieve")
+    assert page.refusals == []

@@ -422,6 +422,14 @@ async def test_nothing_is_done_for_a_suspended_owner(served: ServedChats, proces
     assert await process.messages() == 1
 
 
+async def test_a_chat_without_a_goal_lists_none(served: ServedChats, process: Process) -> None:
+    listing = api.ListGoalsRequest(chat_id=process.chat_id)
+    assert (await served.ann.ask(listing)).goals == []
+    made = await process.set()
+    assert (await served.ann.ask(listing)).goals == [made]
+    assert (await served.bob.refusal(listing)).reason == "CHAT_NOT_FOUND"
+
+
 async def test_only_the_owner_sets_reads_and_ends_the_goal_of_a_root_chat(
     served: ServedChats, process: Process
 ) -> None:

@@ -60,6 +60,11 @@ async def test_a_goal_is_set_read_paused_resumed_and_ended(stack: GatewayStack) 
     )
     answers["GetGoal"] = api.GetGoalResponse(goal=stored)
     assert (await stack.owner.request("GET", PATH)).json() == shown
+    answers["ListGoals"] = api.ListGoalsResponse(goals=[stored])
+    assert (await stack.owner.request("GET", f"{PATH}s")).json() == {"items": [shown]}
+    answers["ListGoals"] = api.ListGoalsResponse()
+    none = await stack.owner.request("GET", f"{PATH}s")
+    assert (none.status, none.json()) == (200, {"items": []})
     answers["PauseGoal"] = api.PauseGoalResponse(goal=stored)
     paused = await stack.owner.request("POST", f"{PATH}/pause", headers=KEY)
     assert (paused.status, paused.json()) == (200, shown)

@@ -29,13 +29,17 @@ from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_do
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%parley/api/chat/v1/goal_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1dparley/api/chat/v1/goal.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"A\n\x0eGetGoalRequest\x12/\n\x07\x63hat_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"9\n\x0fGetGoalResponse\x12&\n\x04goal\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.Goal\"\x89\x01\n\x0eSetGoalRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\x12&\n\x04goal\x18\x03 \x01(\x0b\x32\x18.parley.api.chat.v1.Goal\"9\n\x0fSetGoalResponse\x12&\n\x04goal\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.Goal\"c\n\x10PauseGoalRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\";\n\x11PauseGoalResponse\x12&\n\x04goal\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.Goal\"d\n\x11ResumeGoalRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"<\n\x12ResumeGoalResponse\x12&\n\x04goal\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.Goal\"a\n\x0e\x45ndGoalRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"\x11\n\x0f\x45ndGoalResponse2\xd3\x07\n\x0bGoalService\x12\xb3\x01\n\x07GetGoal\x12\".parley.api.chat.v1.GetGoalRequest\x1a#.parley.api.chat.v1.GetGoalResponse\"_\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x1c\n\x1a\n\x18Read the goal of a chat.\x82\xd3\xe4\x93\x02$\x12\x1c/api/v1/chats/{chat_id}/goalb\x04goal\x12\xbe\x01\n\x07SetGoal\x12\".parley.api.chat.v1.SetGoalRequest\x1a#.parley.api.chat.v1.SetGoalResponse\"j\x90\x02\x02\xa2\xbb\x18\x14\x12\x01\x01\"\x0fworkspace:write\xd2\xc1\x18\x1b\n\x19\n\x17Set the goal of a chat.\x82\xd3\xe4\x93\x02*\x1a\x1c/api/v1/chats/{chat_id}/goal:\x04goalb\x04goal\x12\xc6\x01\n\tPauseGoal\x12$.parley.api.chat.v1.PauseGoalRequest\x1a%.parley.api.chat.v1.PauseGoalResponse\"l\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x1f\n\x1d\n\x19Pause the goal of a chat.X\x01\x82\xd3\xe4\x93\x02-\"\"/api/v1/chats/{chat_id}/goal/pause:\x01*b\x04goal\x12\xd0\x01\n\nResumeGoal\x12%.parley.api.chat.v1.ResumeGoalRequest\x1a&.parley.api.chat.v1.ResumeGoalResponse\"s\x90\x02\x02\xa2\xbb\x18\x14\x12\x01\x01\"\x0fworkspace:write\xd2\xc1\x18 \n\x1e\n\x1aResume the goal of a chat.X\x01\x82\xd3\xe4\x93\x02.\"#/api/v1/chats/{chat_id}/goal/resume:\x01*b\x04goal\x12\xb0\x01\n\x07\x45ndGoal\x12\".parley.api.chat.v1.EndGoalRequest\x1a#.parley.api.chat.v1.EndGoalResponse\"\\\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x1e\n\x1c\n\x17\x45nd the goal of a chat.\x10\xcc\x01\x82\xd3\xe4\x93\x02\x1e*\x1c/api/v1/chats/{chat_id}/goalb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%parley/api/chat/v1/goal_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1dparley/api/chat/v1/goal.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"C\n\x10ListGoalsRequest\x12/\n\x07\x63hat_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"K\n\x11ListGoalsResponse\x12\x36\n\x05goals\x18\x01 \x03(\x0b\x32\x18.parley.api.chat.v1.GoalB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\"A\n\x0eGetGoalRequest\x12/\n\x07\x63hat_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"9\n\x0fGetGoalResponse\x12&\n\x04goal\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.Goal\"\x89\x01\n\x0eSetGoalRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\x12&\n\x04goal\x18\x03 \x01(\x0b\x32\x18.parley.api.chat.v1.Goal\"9\n\x0fSetGoalResponse\x12&\n\x04goal\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.Goal\"c\n\x10PauseGoalRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\";\n\x11PauseGoalResponse\x12&\n\x04goal\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.Goal\"d\n\x11ResumeGoalRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"<\n\x12ResumeGoalResponse\x12&\n\x04goal\x18\x01 \x01(\x0b\x32\x18.parley.api.chat.v1.Goal\"a\n\x0e\x45ndGoalRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12/\n\x07\x63hat_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"\x11\n\x0f\x45ndGoalResponse2\x99\t\n\x0bGoalService\x12\xc3\x01\n\tListGoals\x12$.parley.api.chat.v1.ListGoalsRequest\x1a%.parley.api.chat.v1.ListGoalsResponse\"i\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18+\n)\n\'List the goal of a chat, if it has one.\x82\xd3\xe4\x93\x02\x1f\x12\x1d/api/v1/chats/{chat_id}/goals\x12\xb3\x01\n\x07GetGoal\x12\".parley.api.chat.v1.GetGoalRequest\x1a#.parley.api.chat.v1.GetGoalResponse\"_\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x1c\n\x1a\n\x18Read the goal of a chat.\x82\xd3\xe4\x93\x02$\x12\x1c/api/v1/chats/{chat_id}/goalb\x04goal\x12\xbe\x01\n\x07SetGoal\x12\".parley.api.chat.v1.SetGoalRequest\x1a#.parley.api.chat.v1.SetGoalResponse\"j\x90\x02\x02\xa2\xbb\x18\x14\x12\x01\x01\"\x0fworkspace:write\xd2\xc1\x18\x1b\n\x19\n\x17Set the goal of a chat.\x82\xd3\xe4\x93\x02*\x1a\x1c/api/v1/chats/{chat_id}/goal:\x04goalb\x04goal\x12\xc6\x01\n\tPauseGoal\x12$.parley.api.chat.v1.PauseGoalRequest\x1a%.parley.api.chat.v1.PauseGoalResponse\"l\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x1f\n\x1d\n\x19Pause the goal of a chat.X\x01\x82\xd3\xe4\x93\x02-\"\"/api/v1/chats/{chat_id}/goal/pause:\x01*b\x04goal\x12\xd0\x01\n\nResumeGoal\x12%.parley.api.chat.v1.ResumeGoalRequest\x1a&.parley.api.chat.v1.ResumeGoalResponse\"s\x90\x02\x02\xa2\xbb\x18\x14\x12\x01\x01\"\x0fworkspace:write\xd2\xc1\x18 \n\x1e\n\x1aResume the goal of a chat.X\x01\x82\xd3\xe4\x93\x02.\"#/api/v1/chats/{chat_id}/goal/resume:\x01*b\x04goal\x12\xb0\x01\n\x07\x45ndGoal\x12\".parley.api.chat.v1.EndGoalRequest\x1a#.parley.api.chat.v1.EndGoalResponse\"\\\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x1e\n\x1c\n\x17\x45nd the goal of a chat.\x10\xcc\x01\x82\xd3\xe4\x93\x02\x1e*\x1c/api/v1/chats/{chat_id}/goalb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.chat.v1.goal_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_LISTGOALSREQUEST'].fields_by_name['chat_id']._loaded_options = None
+  _globals['_LISTGOALSREQUEST'].fields_by_name['chat_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\022\010\001R\016CHAT_NOT_FOUND'
+  _globals['_LISTGOALSRESPONSE'].fields_by_name['goals']._loaded_options = None
+  _globals['_LISTGOALSRESPONSE'].fields_by_name['goals']._serialized_options = b'\302\301\030\t\010\001\022\005items'
   _globals['_GETGOALREQUEST'].fields_by_name['chat_id']._loaded_options = None
   _globals['_GETGOALREQUEST'].fields_by_name['chat_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\022\010\001R\016CHAT_NOT_FOUND'
   _globals['_SETGOALREQUEST'].fields_by_name['request_id']._loaded_options = None
@@ -54,6 +58,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENDGOALREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
   _globals['_ENDGOALREQUEST'].fields_by_name['chat_id']._loaded_options = None
   _globals['_ENDGOALREQUEST'].fields_by_name['chat_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\022\010\001R\016CHAT_NOT_FOUND'
+  _globals['_GOALSERVICE'].methods_by_name['ListGoals']._loaded_options = None
+  _globals['_GOALSERVICE'].methods_by_name['ListGoals']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030+\n)\n\'List the goal of a chat, if it has one.\202\323\344\223\002\037\022\035/api/v1/chats/{chat_id}/goals'
   _globals['_GOALSERVICE'].methods_by_name['GetGoal']._loaded_options = None
   _globals['_GOALSERVICE'].methods_by_name['GetGoal']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\034\n\032\n\030Read the goal of a chat.\202\323\344\223\002$\022\034/api/v1/chats/{chat_id}/goalb\004goal'
   _globals['_GOALSERVICE'].methods_by_name['SetGoal']._loaded_options = None
@@ -64,26 +70,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GOALSERVICE'].methods_by_name['ResumeGoal']._serialized_options = b'\220\002\002\242\273\030\024\022\001\001\"\017workspace:write\322\301\030 \n\036\n\032Resume the goal of a chat.X\001\202\323\344\223\002.\"#/api/v1/chats/{chat_id}/goal/resume:\001*b\004goal'
   _globals['_GOALSERVICE'].methods_by_name['EndGoal']._loaded_options = None
   _globals['_GOALSERVICE'].methods_by_name['EndGoal']._serialized_options = b'\220\002\002\242\273\030\017\022\001\001\"\nchat:write\322\301\030\036\n\034\n\027End the goal of a chat.\020\314\001\202\323\344\223\002\036*\034/api/v1/chats/{chat_id}/goal'
-  _globals['_GETGOALREQUEST']._serialized_start=226
-  _globals['_GETGOALREQUEST']._serialized_end=291
-  _globals['_GETGOALRESPONSE']._serialized_start=293
-  _globals['_GETGOALRESPONSE']._serialized_end=350
-  _globals['_SETGOALREQUEST']._serialized_start=353
-  _globals['_SETGOALREQUEST']._serialized_end=490
-  _globals['_SETGOALRESPONSE']._serialized_start=492
-  _globals['_SETGOALRESPONSE']._serialized_end=549
-  _globals['_PAUSEGOALREQUEST']._serialized_start=551
-  _globals['_PAUSEGOALREQUEST']._serialized_end=650
-  _globals['_PAUSEGOALRESPONSE']._serialized_start=652
-  _globals['_PAUSEGOALRESPONSE']._serialized_end=711
-  _globals['_RESUMEGOALREQUEST']._serialized_start=713
-  _globals['_RESUMEGOALREQUEST']._serialized_end=813
-  _globals['_RESUMEGOALRESPONSE']._serialized_start=815
-  _globals['_RESUMEGOALRESPONSE']._serialized_end=875
-  _globals['_ENDGOALREQUEST']._serialized_start=877
-  _globals['_ENDGOALREQUEST']._serialized_end=974
-  _globals['_ENDGOALRESPONSE']._serialized_start=976
-  _globals['_ENDGOALRESPONSE']._serialized_end=993
-  _globals['_GOALSERVICE']._serialized_start=996
-  _globals['_GOALSERVICE']._serialized_end=1975
+  _globals['_LISTGOALSREQUEST']._serialized_start=226
+  _globals['_LISTGOALSREQUEST']._serialized_end=293
+  _globals['_LISTGOALSRESPONSE']._serialized_start=295
+  _globals['_LISTGOALSRESPONSE']._serialized_end=370
+  _globals['_GETGOALREQUEST']._serialized_start=372
+  _globals['_GETGOALREQUEST']._serialized_end=437
+  _globals['_GETGOALRESPONSE']._serialized_start=439
+  _globals['_GETGOALRESPONSE']._serialized_end=496
+  _globals['_SETGOALREQUEST']._serialized_start=499
+  _globals['_SETGOALREQUEST']._serialized_end=636
+  _globals['_SETGOALRESPONSE']._serialized_start=638
+  _globals['_SETGOALRESPONSE']._serialized_end=695
+  _globals['_PAUSEGOALREQUEST']._serialized_start=697
+  _globals['_PAUSEGOALREQUEST']._serialized_end=796
+  _globals['_PAUSEGOALRESPONSE']._serialized_start=798
+  _globals['_PAUSEGOALRESPONSE']._serialized_end=857
+  _globals['_RESUMEGOALREQUEST']._serialized_start=859
+  _globals['_RESUMEGOALREQUEST']._serialized_end=959
+  _globals['_RESUMEGOALRESPONSE']._serialized_start=961
+  _globals['_RESUMEGOALRESPONSE']._serialized_end=1021
+  _globals['_ENDGOALREQUEST']._serialized_start=1023
+  _globals['_ENDGOALREQUEST']._serialized_end=1120
+  _globals['_ENDGOALRESPONSE']._serialized_start=1122
+  _globals['_ENDGOALRESPONSE']._serialized_end=1139
+  _globals['_GOALSERVICE']._serialized_start=1142
+  _globals['_GOALSERVICE']._serialized_end=2319
 # @@protoc_insertion_point(module_scope)

@@ -3,8 +3,10 @@
 isort:skip_file
 Goals of chats: reading and changing."""
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 from parley.api.chat.v1 import goal_pb2 as _goal_pb2
 import builtins as _builtins
 import sys
@@ -16,6 +18,52 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+@_typing.final
+class ListGoalsRequest(_message.Message):
+    """Asks whether a chat has a goal, and for it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    chat_id: _builtins.str
+    """The chat."""
+    def __init__(
+        self,
+        *,
+        chat_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListGoalsRequest: _TypeAlias = ListGoalsRequest  # noqa: Y015
+
+@_typing.final
+class ListGoalsResponse(_message.Message):
+    """The goals."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GOALS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def goals(self) -> _containers.RepeatedCompositeFieldContainer[_goal_pb2.Goal]:
+        """The goal of the chat; empty if it has none."""
+
+    def __init__(
+        self,
+        *,
+        goals: _abc.Iterable[_goal_pb2.Goal] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["goals", b"goals"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListGoalsResponse: _TypeAlias = ListGoalsResponse  # noqa: Y015
 
 @_typing.final
 class GetGoalRequest(_message.Message):

@@ -35,6 +35,11 @@ class GoalServiceStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.ListGoals = channel.unary_unary(
+                '/parley.api.chat.v1.GoalService/ListGoals',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_goal__service__pb2.ListGoalsRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_goal__service__pb2.ListGoalsResponse.FromString,
+                _registered_method=True)
         self.GetGoal = channel.unary_unary(
                 '/parley.api.chat.v1.GoalService/GetGoal',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_goal__service__pb2.GetGoalRequest.SerializeToString,
@@ -65,6 +70,13 @@ class GoalServiceStub:
 class GoalServiceServicer:
     """Keeps the goals of chats, for their owners.
     """
+
+    def ListGoals(self, request, context):
+        """List the goal of a chat, if it has one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
 
     def GetGoal(self, request, context):
         """Read the goal of a chat.
@@ -104,6 +116,11 @@ class GoalServiceServicer:
 
 def add_GoalServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'ListGoals': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListGoals,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_goal__service__pb2.ListGoalsRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_goal__service__pb2.ListGoalsResponse.SerializeToString,
+            ),
             'GetGoal': grpc.unary_unary_rpc_method_handler(
                     servicer.GetGoal,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_goal__service__pb2.GetGoalRequest.FromString,
@@ -140,6 +157,33 @@ def add_GoalServiceServicer_to_server(servicer, server):
 class GoalService:
     """Keeps the goals of chats, for their owners.
     """
+
+    @staticmethod
+    def ListGoals(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.GoalService/ListGoals',
+            parley_dot_api_dot_chat_dot_v1_dot_goal__service__pb2.ListGoalsRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_goal__service__pb2.ListGoalsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def GetGoal(request,

@@ -15,6 +15,8 @@ class GoalServiceStub:
     """Keeps the goals of chats, for their owners."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
+    ListGoals: _aio.UnaryUnaryMultiCallable[_goal_service_pb2.ListGoalsRequest, _goal_service_pb2.ListGoalsResponse]
+    """List the goal of a chat, if it has one."""
     GetGoal: _aio.UnaryUnaryMultiCallable[_goal_service_pb2.GetGoalRequest, _goal_service_pb2.GetGoalResponse]
     """Read the goal of a chat."""
     SetGoal: _aio.UnaryUnaryMultiCallable[_goal_service_pb2.SetGoalRequest, _goal_service_pb2.SetGoalResponse]
@@ -28,6 +30,13 @@ class GoalServiceStub:
 
 class GoalServiceServicer:
     """Keeps the goals of chats, for their owners."""
+
+    def ListGoals(
+        self,
+        request: _goal_service_pb2.ListGoalsRequest,
+        context: _aio.ServicerContext[_goal_service_pb2.ListGoalsRequest, _abc.Awaitable[_goal_service_pb2.ListGoalsResponse]],
+    ) -> _abc.Awaitable[_goal_service_pb2.ListGoalsResponse]:
+        """List the goal of a chat, if it has one."""
 
     def GetGoal(
         self,

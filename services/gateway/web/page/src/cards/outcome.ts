@@ -45,6 +45,12 @@ export function string(value: unknown): string {
   return typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value);
 }
 
+/** Return the name of a tool as words. */
+export function toolWords(name: string): string {
+  const words = name.replaceAll(/[_-]+/g, " ").trim();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
 /** Return the arguments; of those that are still being written, what can be read of them. */
 export function argsOf(call: ToolCallPart): Record<string, unknown> {
   if (call.args !== undefined && call.args !== null) return record(call.args);

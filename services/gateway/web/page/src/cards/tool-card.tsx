@@ -10,7 +10,7 @@ import { Card } from "./card.tsx";
 import { ExecuteCard, Output, Problem } from "./execute.tsx";
 import { ChangeCard, LookCard } from "./files.tsx";
 import { TodoCard } from "./todos.tsx";
-import { argsOf, type CardProps, record, string } from "./outcome.ts";
+import { argsOf, type CardProps, record, string, toolWords } from "./outcome.ts";
 
 type ToolCardProps = CardProps & { chatId: string };
 
@@ -190,7 +190,7 @@ function GenericCard({ call, result, standing }: CardProps) {
       isOpen={standing === "failed"}
       label={
         <>
-          {intent || humanised(tool ?? call.tool_name)}
+          {intent || toolWords(tool ?? call.tool_name)}
           {server && <span className="card-note"> {server}</span>}
         </>
       }
@@ -216,11 +216,6 @@ function GenericCard({ call, result, standing }: CardProps) {
       <Problem told={told} />
     </Card>
   );
-}
-
-function humanised(name: string): string {
-  const words = name.replaceAll(/[_-]+/g, " ").trim();
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 const JSON_MAX = 40_000;

@@ -4,7 +4,6 @@ import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { answered, api } from "../api/client.ts";
-import { Problem } from "../api/problem.ts";
 import { models, queryClient } from "../api/queries.ts";
 import { ConfirmButton } from "../forms/confirm.tsx";
 import { Loaded } from "../forms/loaded.tsx";
@@ -26,12 +25,8 @@ function goal(chatId: string) {
     queryKey: ["goal", chatId],
     staleTime: 0,
     queryFn: async ({ signal }): Promise<Goal | null> => {
-      try {
-        return await answered(api.GET("/api/v1/chats/{chat_id}/goal", { params: { path: { chat_id: chatId } }, signal }));
-      } catch (error) {
-        if (error instanceof Problem && error.status === 404) return null;
-        throw error;
-      }
+      const { items } = await answered(api.GET("/api/v1/chats/{chat_id}/goals", { params: { path: { chat_id: chatId } }, signal }));
+      return items[0] ?? null;
     },
     refetchInterval: (query) => (query.state.data?.state === "active" ? READ_AGAIN_MS : false),
   });

@@ -19,9 +19,12 @@ const KEYWORDS = new Set(
 const HASH = new Set(["bash", "sh", "shell", "console", "python", "py", "ruby", "rb", "yaml", "yml", "toml", "make", "dockerfile", "r", "perl"]);
 const CHARACTERS_MAX = 40_000;
 
-/** Split code into tokens; long code stays plain. */
+/** Names of text that is no code; the empty one is that of a block without a language, such as output of a command. */
+const PLAIN = new Set(["", "text", "txt", "plain", "plaintext", "output", "log"]);
+
+/** Split code into tokens; long code stays plain, and so does text that is no code. */
 export function tokensOf(code: string, language: string): Token[] {
-  if (code.length > CHARACTERS_MAX || language === "text" || language === "plain") {
+  if (code.length > CHARACTERS_MAX || PLAIN.has(language)) {
     return [{ kind: "plain", text: code }];
   }
   const comment = HASH.has(language) ? "#[^\\n]*" : "//[^\\n]*|/\\*[\\s\\S]*?(?:\\*/|$)|--(?= )[^\\n]*";

@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 
 async function show(standing: Standing, result: object): Promise<void> {
-  const call = { tool_call_id: "c1", tool_name: "house__paint", mcp_server_id: "s1", args: { where: { room: "hall", walls: [1, 2] } } };
+  const call = { tool_call_id: "c1", tool_name: "house__paint_the_hall", mcp_server_id: "s1", args: { where: { room: "hall", walls: [1, 2] } } };
   await canvas.show(<McpCard call={call as unknown as ToolCallPart} result={result as ToolResultPart} standing={standing} />);
 }
 
@@ -26,7 +26,7 @@ test("a running call shows its server and how far it is", async () => {
   await show("running", { progress: { progress: 1, total: 4, message: "one\u202e wall" } });
   const bar = canvas.element.querySelector("progress")!;
   expect([bar.max, bar.value]).toEqual([4, 1]);
-  expect(canvas.element.querySelector(".card-label")?.textContent).toBe("paint The House");
+  expect(canvas.element.querySelector(".card-label")?.textContent).toBe("Paint the hall The House");
   expect(canvas.element.querySelector(".card-facts")?.textContent).toContain("oneU+202E wall");
   await show("running", { progress: { progress: 3 } });
   expect(canvas.element.querySelector("progress")).toBeNull();

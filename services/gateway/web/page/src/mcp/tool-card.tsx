@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Card } from "../cards/card.tsx";
 import { Output, Problem } from "../cards/execute.tsx";
-import { argsOf, type CardProps, record, string } from "../cards/outcome.ts";
+import { argsOf, type CardProps, record, string, toolWords } from "../cards/outcome.ts";
 import { bytes } from "../ui/format.ts";
 import { Visible } from "../ui/visible.tsx";
 import { JsonTree } from "./json-tree.tsx";
@@ -26,7 +26,7 @@ export function McpCard({ call, result, standing }: CardProps) {
       isOpen={standing === "failed" || parts.some((each) => each.type === "image")}
       label={
         <>
-          <Visible>{intent || tool}</Visible>
+          <Visible>{intent || toolWords(tool)}</Visible>
           <span className="card-note"> {known?.display_name ?? slug}</span>
         </>
       }

@@ -15,6 +15,7 @@ import { useStored } from "../ui/stored.ts";
 import { complain, say } from "../ui/toasts.tsx";
 import { Visible } from "../ui/visible.tsx";
 import type { TabProps } from "./panel.tsx";
+import { repositories } from "./repositories.ts";
 import { NoWorkspace } from "./workspace/no-workspace.tsx";
 
 /** Of more files than these only the names are shown at first. */
@@ -23,18 +24,10 @@ const OPEN_FILES_MAX = 20;
 type Repository = components["schemas"]["GitRepository"];
 
 export default function Changes({ chat }: TabProps) {
-  // What the list of chats tells changes with every edit, so that the panel reads again.
   const [look, setLook] = useStored<"unified" | "sides">("parley.diff", "unified");
   const seen = chat.diff_status?.refreshed_at ?? "";
   const canWrite = useQuery(me).data?.id === chat.owner_id && !chat.archived;
-  const git = useQuery(
-    queryOptions({
-      queryKey: ["chat", chat.id, "git", seen],
-      queryFn: ({ signal }) =>
-        answered(api.GET("/api/v1/chats/{chat_id}/git", { params: { path: { chat_id: chat.id } }, signal })),
-      placeholderData: (before) => before,
-    }),
-  );
+  const git = useQuery(repositories(chat));
   if (git.error instanceof Problem && git.error.status < 500) return <NoWorkspace problem={git.error} />;
   return (
     <Loaded query={git} what="list of changes">

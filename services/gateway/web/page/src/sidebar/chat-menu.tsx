@@ -1,10 +1,12 @@
 /** The commands of a chat, in the list and above the chat itself. */
-import { useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type Ref, useState } from "react";
 import { useLocation } from "wouter";
 import { answered, api } from "../api/client.ts";
+import { models } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
 import { changeChat } from "../chat/chat-changes.ts";
+import { hasDemoAlone } from "../models/demo-hint.tsx";
 import { SharingDialog } from "../sharing/dialog.tsx";
 import { remove, upsert } from "../stream/feed.ts";
 import { IconButton } from "../ui/button.tsx";
@@ -23,6 +25,9 @@ export function ChatMenu({ chat, isOpen, ref }: Props) {
   const [dialog, setDialog] = useState<"rename" | "delete" | "fork" | "share" | null>(null);
   const [, navigate] = useLocation();
   const queries = useQueryClient();
+  // The demo writes no titles.
+  const known = useQuery(models).data;
+  const isDemo = known !== undefined && hasDemoAlone(known.items);
   const path = { chat_id: chat.id };
   const isActive = chat.status === "running" || chat.status === "interrupting";
 
@@ -79,9 +84,11 @@ export function ChatMenu({ chat, isOpen, ref }: Props) {
         <MenuItem icon="edit" onChoose={() => setDialog("rename")}>
           Rename
         </MenuItem>
-        <MenuItem icon="spark" onChoose={() => void retitle()}>
-          Make a new title
-        </MenuItem>
+        {!isDemo && (
+          <MenuItem icon="spark" onChoose={() => void retitle()}>
+            Make a new title
+          </MenuItem>
+        )}
         <MenuItem icon="copy" onChoose={() => setDialog("fork")}>
           Fork…
         </MenuItem>

@@ -1,9 +1,10 @@
 // @vitest-environment happy-dom
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 import type { Message } from "../api/types.ts";
 import { newCanvas } from "../testing/canvas.tsx";
 import { serve } from "../testing/server.ts";
 import { button } from "../testing/stories.tsx";
+import { Toasts } from "../ui/toasts.tsx";
 import { UserMessage } from "./user-message.tsx";
 
 const canvas = newCanvas();
@@ -12,7 +13,7 @@ beforeEach(() => serve());
 
 async function show(text: string, origin: Message["origin"]): Promise<HTMLElement> {
   const message = { id: 1, chat_id: "c1", role: "user", origin, content: [{ type: "text", text }], created_at: null } as unknown as Message;
-  await canvas.show(<UserMessage message={message} isMine onEdit={() => {}} onRevert={() => {}} onTurn={() => {}} />);
+  await canvas.show(<><UserMessage message={message} isMine onEdit={() => {}} onRevert={() => {}} onTurn={() => {}} /><Toasts /></>);
   return canvas.element.querySelector("article")!;
 }
 
@@ -36,4 +37,13 @@ test.each([
 ] as const)("a message of a %s says so and is whole", async (origin, label) => {
   const shown = await show("Look.\n\nThen tell.", origin);
   expect([shown.getAttribute("aria-label"), shown.querySelector(".card-note")?.textContent, shown.querySelector("details")]).toEqual([label, label, null]);
+});
+
+test("the link of a message is told where the browser does not allow copying", async () => {
+  vi.stubGlobal("navigator", { clipboard: { writeText: () => Promise.reject(new Error("refused")) } });
+  const shown = await show("Look.", "person");
+  await canvas.press(button(shown, "More commands of the message")!);
+  const item = [...document.querySelectorAll("[role=menuitem]")].find((each) => each.textContent?.includes("Copy the link"));
+  await canvas.press(item!);
+  expect(canvas.element.querySelector(".toasts")?.textContent).toMatch(/The browser does not allow copying\. The link is .*#m1$/);
 });

@@ -7,6 +7,7 @@ import { Icon } from "../ui/icon.tsx";
 import { Menu, MenuItem } from "../ui/menu.tsx";
 import { ForkDialog } from "../sidebar/fork-dialog.tsx";
 import { isText, TextButton } from "../uploads/text-preview.tsx";
+import { say } from "../ui/toasts.tsx";
 import { CopyButton } from "../markdown/code.tsx";
 import { Notices } from "./notices.tsx";
 
@@ -34,6 +35,17 @@ const LONG = new Set(["goal", "monitor"]);
 /** Whether the owner may edit a message and run it again; what a goal or a monitor sent stays as it is. */
 export function isEditable(message: Message): boolean {
   return !LONG.has(message.origin ?? "");
+}
+
+async function copyLink(message: Message): Promise<void> {
+  const link = `${location.origin}${location.pathname}#m${message.id}`;
+  try {
+    await navigator.clipboard.writeText(link);
+    say("The link is copied.");
+  } catch {
+    // The clipboard may be refused; the link can still be selected.
+    say(`The browser does not allow copying. The link is ${link}`);
+  }
 }
 
 export function textOf(parts: readonly Part[]): string {
@@ -75,7 +87,7 @@ export const UserMessage = memo(function UserMessage({ message, isMine, onEdit, 
               <MenuItem icon="add" onChoose={() => setForking(true)}>
                 Fork from here…
               </MenuItem>
-              <MenuItem icon="copy" onChoose={() => void navigator.clipboard.writeText(`${location.origin}${location.pathname}#m${message.id}`)}>
+              <MenuItem icon="copy" onChoose={() => void copyLink(message)}>
                 Copy the link
               </MenuItem>
             </>

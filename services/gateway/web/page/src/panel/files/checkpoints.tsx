@@ -10,7 +10,8 @@ import { Button } from "../../ui/button.tsx";
 import { ago, plural } from "../../ui/format.ts";
 import { complain, say } from "../../ui/toasts.tsx";
 import { Visible } from "../../ui/visible.tsx";
-import { NoWorkspace } from "../workspace/no-workspace.tsx";
+import { repositories } from "../repositories.ts";
+import { NO_REPOSITORY, NoWorkspace } from "../workspace/no-workspace.tsx";
 import { useIsReader } from "../../sharing/owner.ts";
 import { MessagesContext } from "../../timeline/messages-context.ts";
 import type { TabProps } from "../panel.tsx";
@@ -32,8 +33,11 @@ export default function Checkpoints({ chat }: TabProps) {
   const [shown, setShown] = useState("");
   const [previous, setPrevious] = useState<Checkpoint | null>(null);
   const path = { chat_id: chat.id };
-  const list = useInfiniteQuery(
-    infiniteQueryOptions({
+  const git = useQuery(repositories(chat));
+  // States are kept in the repository of the root: without one there is nothing to ask for.
+  const hasRepository = git.data?.repositories.some((each) => each.repository === "");
+  const list = useInfiniteQuery({
+    ...infiniteQueryOptions({
       queryKey: ["chat", chat.id, "checkpoints"],
       queryFn: ({ pageParam, signal }) =>
         answered(
@@ -45,7 +49,8 @@ export default function Checkpoints({ chat }: TabProps) {
       initialPageParam: "",
       getNextPageParam: (page) => page.next_cursor || undefined,
     }),
-  );
+    enabled: hasRepository === true || git.isError,
+  });
 
   async function changed(): Promise<void> {
     await queryClient.invalidateQueries({ queryKey: ["chat", chat.id] });
@@ -72,6 +77,7 @@ export default function Checkpoints({ chat }: TabProps) {
     }
   }
 
+  if (hasRepository === false) return <p className="panel-note" role="status">{NO_REPOSITORY}</p>;
   if (list.error instanceof Problem && list.error.status < 500) return <NoWorkspace problem={list.error} />;
   return (
     <Loaded query={list} what="list of checkpoints">
