@@ -3,15 +3,23 @@
 import asyncio
 import importlib
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
 
 from chatd.models.domain.catalogue import Provider, ProviderKey, ProviderType
 from chatd.models.domain.provider_keys import KeyChecked, ProviderChecked
 from chatd.models.store.catalogue import KeyValues
+from chatd.providers.bounded_answers import AnswerUnreadable, BoundAnswers, ask_uncompressed
 from chatd.providers.credentials import Credential
 from parley.secrets import SecretsError
 
 CHECK_S = 15.0
 NAMES_MAX = 1000
+#: Of a name that a model may be added with.
+NAME_CHARACTERS_MAX = 256
+ANSWER_BYTES_MAX = 4 * 1024 * 1024
+UNREADABLE = "The provider answered with something that is no list of models. Check its address."
 NO_LIST = "Keys of this kind of provider can only be tried by asking a model."
 ADDRESS = "Check its address, and whether this machine reaches it."
 #: What a provider meant by a status, and what to do about it.
@@ -27,6 +35,14 @@ PROBLEMS: Mapping[int, str] = {
 
 
 ListNames = Callable[[Provider, Credential], Awaitable[tuple[str, ...]]]
+
+
+class _Listed(msgspec.Struct):
+    id: str
+
+
+class _Listing(msgspec.Struct):
+    data: list[_Listed]
 
 
 class Refused(Exception):
@@ -101,16 +117,16 @@ async def _anthropic_names(provider: Provider, credential: Credential) -> tuple[
         api_key=credential.value.reveal(),
         base_url=provider.base_url or None,
         max_retries=0,
-        # A redirect would send the key to another host.
-        http_client=DefaultAsyncHttpxClient(follow_redirects=False),
+        http_client=DefaultAsyncHttpxClient(follow_redirects=False, event_hooks=_hooks()),
     )
     try:
         async with client:
-            return tuple([model.id async for model in client.models.list(limit=NAMES_MAX)])
+            answer = await client.models.with_raw_response.list(limit=NAMES_MAX)
+            return _names(answer.http_response.content)
     except APIStatusError as error:
         raise Refused(_problem_text(error.status_code)) from None
-    except APIError:
-        raise Refused(f"The provider cannot be reached. {ADDRESS}") from None
+    except APIError as error:
+        raise _unanswered(error) from None
 
 
 async def _openai_names(provider: Provider, credential: Credential) -> tuple[str, ...]:
@@ -125,15 +141,44 @@ async def _openai_names(provider: Provider, credential: Credential) -> tuple[str
         api_key=credential.value.reveal() or "none",
         base_url=base_url,
         max_retries=0,
-        http_client=DefaultAsyncHttpxClient(follow_redirects=False),
+        http_client=DefaultAsyncHttpxClient(follow_redirects=False, event_hooks=_hooks()),
     )
     try:
         async with client:
-            return tuple([model.id async for model in client.models.list()])
+            answer = await client.models.with_raw_response.list()
+            return _names(answer.http_response.content)
     except APIStatusError as error:
         raise Refused(_problem_text(error.status_code)) from None
-    except APIError:
-        raise Refused(f"The provider cannot be reached. {ADDRESS}") from None
+    except APIError as error:
+        raise _unanswered(error) from None
+
+
+def _hooks() -> dict[str, list[Callable[..., Any]]]:
+    """Return the hooks of a client, which must not follow a redirect: it would send the key on."""
+    return {"request": [ask_uncompressed], "response": [BoundAnswers(ANSWER_BYTES_MAX)]}
+
+
+def _names(answer: bytes) -> tuple[str, ...]:
+    """Return the names of a list of models, without those that no model can be added with.
+
+    The SDKs do not check what they read, and a wrong address answers with anything.
+
+    Raises:
+        Refused: It is none.
+    """
+    try:
+        listing = msgspec.json.decode(answer, type=_Listing)
+    except (ValueError, RecursionError):
+        raise Refused(UNREADABLE) from None
+    names = (each.id for each in listing.data)
+    return tuple(name for name in names if 0 < len(name) <= NAME_CHARACTERS_MAX)[:NAMES_MAX]
+
+
+def _unanswered(error: Exception) -> Refused:
+    """Return why there is no answer, as an error of an SDK tells it."""
+    if isinstance(error.__cause__, AnswerUnreadable):
+        return Refused(UNREADABLE)
+    return Refused(f"The provider cannot be reached. {ADDRESS}")
 
 
 async def _load(sdk: str) -> None:

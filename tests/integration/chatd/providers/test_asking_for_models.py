@@ -9,7 +9,7 @@ import pytest
 from chatd.models.domain.catalogue import Catalogue, Provider, ProviderKey, ProviderType
 from chatd.models.domain.provider_keys import KeyChecked
 from chatd.models.store.catalogue import KeyValues
-from chatd.providers.checking import Refused, check
+from chatd.providers.checking import ANSWER_BYTES_MAX, UNREADABLE, Refused, check
 from chatd.providers.credentials import Credential
 from chatd.providers.discovery import (
     ASK_AGAIN_S,
@@ -132,6 +132,41 @@ async def test_a_key_that_does_not_work_says_why_and_what_to_do(
     assert [each for each in words if each not in key.problem] == []
     assert status[:3] in key.problem
     assert "sk-something" not in key.problem
+
+
+@pytest.mark.parametrize("kind", [ProviderType.ANTHROPIC, ProviderType.OPENAI])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        whole(b"<html>Sign in</html>", content_type="text/html"),
+        whole(b"no json", content_type="application/json"),
+        whole(b"null", content_type="application/json"),
+        whole(b"[1]", content_type="application/json"),
+        whole(b'{"data":null}', content_type="application/json"),
+        whole(b'{"data":[{"id":1},{},null]}', content_type="application/json"),
+        whole(b'{"data":[{"id":"\xff"}]}', content_type="application/json"),
+        whole(b'{"data":[{"id":"\\ud800"}]}', content_type="application/json"),
+        whole(b"[" * 200_000, content_type="application/json"),
+        whole(b"{}", content_type="application/json", Content_Encoding="gzip"),
+        [head(), *(chunk(b" " * ANSWER_BYTES_MAX) for _ in range(3)), Act.HANG],
+        [head("500 Oops"), *(chunk(b" " * ANSWER_BYTES_MAX) for _ in range(3)), Act.HANG],
+    ],
+)
+async def test_an_answer_that_is_no_list_of_models_says_so(
+    kind: ProviderType, answer: Script
+) -> None:
+    async with model_server(answer) as server:
+        provider = Provider("p", "p", "P", kind, base_url=server.url, keys=(KEY,))
+        (key,) = (await check(provider, VALUES)).keys
+        assert server.asked[0].headers["accept-encoding"] == "identity"
+    assert key.problem == UNREADABLE
+
+
+async def test_names_that_no_model_can_be_added_with_are_not_listed() -> None:
+    listing = b'{"data":[{"id":"a"},{"id":""},{"id":"' + b"z" * 257 + b'"}]}'
+    async with model_server(whole(listing, content_type="application/json")) as server:
+        provider = Provider("p", "p", "P", ProviderType.OPENAI, base_url=server.url, keys=(KEY,))
+        assert (await check(provider, VALUES)).model_names == ("a",)
 
 
 async def test_a_provider_that_is_not_there_says_what_to_check() -> None:
