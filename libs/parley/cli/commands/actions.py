@@ -43,7 +43,17 @@ def actions(as_json: bool) -> None:
         click.echo("No chat waits.", err=True)
 
 
-@click.command(cls=HomeCommand)
+#: The first line tells click to keep the lines as they are.
+OPTIONS_BY_KIND = """\b
+a question        --option or --text, once for each question
+a plan            --accept, --refuse with a --remark, or --plan FILE
+approval, loop    --accept (with --remember for the whole chat), or --refuse
+a form of a call  --field for each of its fields, or --refuse
+a login           --accept once it is done, or --refuse
+"""
+
+
+@click.command(cls=HomeCommand, epilog=OPTIONS_BY_KIND)
 @click.argument("chat_id", metavar="[CHAT]", type=CHAT_ID, required=False)
 @click.argument("action_id", metavar="[ACTION]", required=False)
 @click.option("--accept", is_flag=True, help="Accept the plan, allow it, or say it is done.")
@@ -77,17 +87,10 @@ def answer(
     remember: bool,
     as_json: bool,
 ) -> None:
-    r"""Answer what CHAT waits for; the last answer lets its turn go on.
+    """Answer what CHAT waits for; the last answer lets its turn go on.
 
     CHAT and ACTION are ids that `parley actions` prints; without them it is the only action that
     waits. Without options it asks on the terminal.
-
-    \b
-    a question            --option or --text, once for each question
-    a plan                --accept, --refuse with a --remark, or --plan FILE
-    approval, loop        --accept (with --remember for the whole chat) or --refuse
-    what a call asks      --field for each field of its form, or --refuse
-    a login               --accept once it is done, or --refuse
     """
     if accept and refuse:
         raise click.UsageError("Choose --accept or --refuse.")

@@ -74,6 +74,16 @@ def test_a_stack_that_does_not_run_has_no_processes(
     }
 
 
+def test_the_help_of_answer_has_a_line_for_each_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["answer", "--help"], invocation(tmp_path)) == 0
+    shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert "a question        --option or --text, once for each question" in shown
+    assert "a login           --accept once it is done, or --refuse" in shown
+    assert not [line for line in shown if "\\b" in line]
+
+
 def test_an_unknown_option_is_a_configuration_error(tmp_path: Path) -> None:
     assert run(["up", "--nonsense"], invocation(tmp_path)) == 2
     assert run(["nonsense"], invocation(tmp_path)) == 2
