@@ -17,11 +17,13 @@ const KEYWORDS = new Set(
   ).split(" "),
 );
 const HASH = new Set(["bash", "sh", "shell", "console", "python", "py", "ruby", "rb", "yaml", "yml", "toml", "make", "dockerfile", "r", "perl"]);
+/** Output, prose and what names no language: words such as "for" mean nothing in it. */
+const UNCOLOURED = new Set(["", "text", "txt", "plain", "plaintext"]);
 const CHARACTERS_MAX = 40_000;
 
 /** Split code into tokens; long code stays plain. */
 export function tokensOf(code: string, language: string): Token[] {
-  if (code.length > CHARACTERS_MAX || language === "text" || language === "plain") {
+  if (code.length > CHARACTERS_MAX || UNCOLOURED.has(language)) {
     return [{ kind: "plain", text: code }];
   }
   const comment = HASH.has(language) ? "#[^\\n]*" : "//[^\\n]*|/\\*[\\s\\S]*?(?:\\*/|$)|--(?= )[^\\n]*";
