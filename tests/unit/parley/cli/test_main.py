@@ -145,6 +145,8 @@ def test_a_service_gets_the_given_database_with_its_own_login() -> None:
 
 def test_a_table_is_as_wide_as_it_needs_to_be() -> None:
     assert text_table(("a", "b"), [("long", "x"), ("s", "")]) == "a     b\nlong  x\ns\n"
+    times = [("2026-11-19T08:09:40.204408Z",), ("at 08:09:40.2Z",)]
+    assert text_table(("at",), times) == "at\n2026-11-19T08:09:40Z\nat 08:09:40.2Z\n"
 
 
 def test_cells_of_a_table_cannot_control_the_terminal() -> None:
