@@ -15,7 +15,9 @@ from parley.cli.chats.actions import (
     CLIENT_TOOL,
     action_path,
     list_actions,
+    list_unknown_outcomes,
     open_actions,
+    outcome_row_of,
     row_of,
     summary_of,
 )
@@ -28,12 +30,20 @@ from parley.cli.options import HomeCommand, json_option
 from parley.cli.text import print_json, print_table
 
 COLUMNS = ("chat", "action", "title", "kind", "asked", "reason", "since", "until")
+OUTCOME_COLUMNS = ("chat", "message", "title", "call", "since")
 
 
 @click.command(cls=HomeCommand)
+@click.option(
+    "--unknown-outcomes", "are_unknown", is_flag=True,
+    help="List the calls instead of which it is not known whether they ran, the newest first.",
+)  # fmt: skip
 @json_option
-def actions(as_json: bool) -> None:
+def actions(are_unknown: bool, as_json: bool) -> None:
     """List what my chats wait for, the longest first; `parley answer` answers it."""
+    if are_unknown:
+        _list_unknown_outcomes(as_json=as_json)
+        return
     found = list_actions(current_api())
     if as_json:
         print_json({"items": found})
@@ -41,6 +51,16 @@ def actions(as_json: bool) -> None:
         print_table(COLUMNS, [row_of(action) for action in found])
     else:
         click.echo("No chat waits.", err=True)
+
+
+def _list_unknown_outcomes(*, as_json: bool) -> None:
+    found = list_unknown_outcomes(current_api())
+    if as_json:
+        print_json({"items": found})
+    elif found:
+        print_table(OUTCOME_COLUMNS, [outcome_row_of(each) for each in found])
+    else:
+        click.echo("Of all calls it is known whether they ran.", err=True)
 
 
 #: The first line tells click to keep the lines as they are.
