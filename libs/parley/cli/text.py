@@ -1,6 +1,7 @@
 """What commands print: foreign text made safe for a terminal, tables, and JSON."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -8,6 +9,9 @@ import click
 
 #: Characters that change the order in which a terminal shows the letters around them.
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+#: A time of the API, whose fraction of a second says nothing to a person.
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+Z")
 
 
 def sanitized(text: str) -> str:
@@ -65,4 +69,6 @@ def print_list(
 
 
 def _cell(text: str) -> str:
+    if time := _TIME.fullmatch(text):
+        return f"{time[1]}Z"
     return sanitized(" ".join(text.splitlines()))

@@ -39,15 +39,24 @@ def main(arguments: Sequence[str]) -> int:
     else:
         for finding in findings:
             print(line_of(finding))
+        print(summary_of(findings))
     return CLEAN if is_clean else VIOLATED
 
 
 def line_of(finding: Finding) -> str:
     """Return a finding as a line of text for the terminal."""
     if finding.count == 0:
-        return f"✓ {finding.name} 0"
+        return f"✓ {finding.name}"
     more = ", ..." if finding.count > len(finding.ids) else ""
     return f"✗ {finding.name} {finding.count}: {', '.join(finding.ids)}{more} ({finding.sentence})"
+
+
+def summary_of(findings: Sequence[Finding]) -> str:
+    """Return how many invariants hold, as the last line."""
+    broken = sum(finding.count != 0 for finding in findings)
+    if not broken:
+        return f"All {len(findings)} invariants hold."
+    return f"{broken} of {len(findings)} invariants do not hold."
 
 
 def _refuse(problem: str) -> int:

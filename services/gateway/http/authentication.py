@@ -80,7 +80,7 @@ def check_scope(principal: Principal, rule: CallerRule | None) -> None:
     if scope is None:
         detail = "An API key with scopes may not do this; sign in, or use a key without scopes."
         raise HttpProblem.of("SCOPE_MISSING", detail)
-    detail = f"The API key has not the scope {scope}; use one that has it."
+    detail = f"The API key does not have the scope {scope}; use one that has it."
     raise HttpProblem.of("SCOPE_MISSING", detail, facts={"scope": scope})
 
 

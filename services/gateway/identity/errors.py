@@ -168,7 +168,7 @@ class UnknownScopes(IdentityError):
     """Scopes that no method requires."""
 
     def __init__(self, scopes: tuple[str, ...], known: tuple[str, ...]) -> None:
-        super().__init__(f"unknown scope {', '.join(scopes)}; known are {', '.join(known)}")
+        super().__init__(f"no method asks for {', '.join(scopes)}; there are {', '.join(known)}")
         self.scopes = scopes
 
 

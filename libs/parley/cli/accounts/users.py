@@ -14,6 +14,8 @@ from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup, check_terminal, json_option
 from parley.cli.text import print_json, print_list
+from parley.cli.time_words import until
+from parley.clock import SystemClock
 
 COLUMNS = ("login", "role", "state", "kind", "display_name", "id")
 ROLES = ("member", "admin", "auditor", "owner")
@@ -182,4 +184,5 @@ def _print_link(made: Any, as_json: bool) -> None:
         print_json(made, as_ascii=True)
         return
     click.echo(made["url"])
-    click.echo(f"The link works once, until {made['expires_at']}; send it to them alone.", err=True)
+    end = until(made["expires_at"], SystemClock().now())
+    click.echo(f"The link works once, until {end}; send it to them alone.", err=True)

@@ -10,6 +10,7 @@ from parley.cli.api.requests import listed
 from parley.cli.chats.listing import chat_path, one_line
 
 ACTIONS = "/api/v1/actions"
+UNKNOWN_OUTCOMES = "/api/v1/unknown-outcomes"
 CLIENT_TOOL = "client_tool"
 #: Waits for agents end by themselves.
 AGENTS = "agents"
@@ -19,6 +20,22 @@ Action = Mapping[str, Any]
 def list_actions(api: Api) -> list[dict[str, Any]]:
     """Return what all chats of the caller wait for, the longest first."""
     return list(listed(api, ACTIONS))
+
+
+def list_unknown_outcomes(api: Api) -> list[dict[str, Any]]:
+    """Return the calls of which it is not known whether they ran, the newest first."""
+    return list(api.call("GET", UNKNOWN_OUTCOMES, needs="items")["items"])
+
+
+def outcome_row_of(outcome: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return such a call as a row: ids of chat and message, title, call, time."""
+    return (
+        str(outcome.get("chat_id")),
+        str(outcome.get("message_id")),
+        one_line(str(outcome.get("chat_title") or "")),
+        one_line(_call_words(outcome)),
+        _moment(outcome.get("ended_at")),
+    )
 
 
 def open_actions(chat: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -13,6 +13,17 @@ from parley.cli.text import sanitized
 CHATS = "/api/v1/chats"
 TITLE_CHARACTERS_MAX = 60
 WAITING, IDLE = "waiting", "idle"
+PERSON = "person"
+#: What the origin of a message is called, as at the page.
+SENDERS: Mapping[str, str] = {
+    "program": "a program",
+    "goal": "the goal",
+    "monitor": "a monitor",
+    "schedule": "a schedule",
+    "agent": "the chat that this agent works for",
+    "hook": "a hook",
+    "system": "Parley",
+}
 
 
 def chat_path(chat_id: str) -> str:
@@ -81,7 +92,7 @@ def one_line(text: str) -> str:
 
 def message_lines(message: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines that show one message."""
-    yield f"--- {message.get('role')} {message.get('id')}"
+    yield f"--- {message.get('role')} {message.get('id')}{_sender_words(message)}"
     for part in message.get("content", ()):
         yield from _part_lines(part)
     if (cut := cut_words(message)) is not None:
@@ -90,9 +101,15 @@ def message_lines(message: Mapping[str, Any]) -> Iterator[str]:
 
 def queued_lines(queued: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines that show a queued message."""
-    yield f"--- queued {queued.get('id')}"
+    yield f"--- queued {queued.get('id')}{_sender_words(queued)}"
     for part in queued.get("content", ()):
         yield from _part_lines(part)
+
+
+def _sender_words(message: Mapping[str, Any]) -> str:
+    """Return what sent a message, if no person did."""
+    origin = message.get("origin")
+    return "" if origin in (None, PERSON) else f", sent by {SENDERS.get(origin, origin)}"
 
 
 def _part_lines(part: Mapping[str, Any]) -> Iterator[str]:

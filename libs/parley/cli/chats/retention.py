@@ -1,5 +1,6 @@
 """`parley retention`: shows what happens to chats by age."""
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -45,14 +46,31 @@ def retention(
     if as_json:
         print_json(shown, as_ascii=True)
         return
-    click.echo(", ".join(f"{name} {shown[name]}" for name in POLICY))
+    for line in _policy_lines(*(int(shown[name]) for name in POLICY)):
+        click.echo(line)
     if not dry_run:
-        click.echo(_table(DAYS, shown["days"]), nl=False)
+        if shown["days"]:
+            click.echo(_table(DAYS, shown["days"]), nl=False)
+        else:
+            click.echo("No chat has been archived or deleted by age.")
         return
     counts = [f"{each['chats']} {each['step']}" for each in shown["counts"] if each["chats"]]
     click.echo("would now: " + (", ".join(counts) or "nothing"))
     if shown["items"]:
         click.echo(_table(ITEMS, shown["items"]), nl=False)
+
+
+def _policy_lines(archive_days: int, purge_days: int, notice_days: int) -> Iterator[str]:
+    after = f"after {_days(archive_days)} without a change" if archive_days else "never"
+    yield f"Chats are archived: {after}."
+    after = f"{_days(purge_days)} after they were archived" if purge_days else "never"
+    yield f"Archived chats are deleted: {after}."
+    if archive_days or purge_days:
+        yield f"Owners are told: {_days(notice_days)} before."
+
+
+def _days(number: int) -> str:
+    return f"{number} day{'' if number == 1 else 's'}"
 
 
 def _table(columns: tuple[str, ...], items: list[dict[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""Commands of the page such as `/goal`, typed where a prompt is expected: what to use instead.
+"""Commands such as `/goal`, typed where a prompt is expected: what to use instead.
 
 A model would answer them as text. Only whole first words that are in the list are refused; a path
 such as `/etc/hosts` is a prompt like any other.
@@ -29,7 +29,7 @@ def is_compact(prompt: str) -> bool:
 
 
 def check_prompt(prompt: str, chat: str, hint: Callable[[str], str]) -> None:
-    """Refuse a prompt that is a command of the page.
+    """Refuse a prompt that is a command and no text for a model.
 
     Args:
         prompt: What would be sent.
@@ -44,6 +44,6 @@ def check_prompt(prompt: str, chat: str, hint: Callable[[str], str]) -> None:
     if instead is None:
         return
     raise ConfigurationProblem(
-        f"{word} is a command of the page and not sent to the model; here it is "
+        f"{word} is not sent to the model: the command is "
         f"`{hint(instead.format(chat=chat))}`. To send it as text, write something before it"
     )

@@ -15,7 +15,9 @@ from parley.cli.chats.actions import (
     CLIENT_TOOL,
     action_path,
     list_actions,
+    list_unknown_outcomes,
     open_actions,
+    outcome_row_of,
     row_of,
     summary_of,
 )
@@ -28,12 +30,20 @@ from parley.cli.options import HomeCommand, json_option
 from parley.cli.text import print_json, print_table
 
 COLUMNS = ("chat", "action", "title", "kind", "asked", "reason", "since", "until")
+OUTCOME_COLUMNS = ("chat", "message", "title", "call", "since")
 
 
 @click.command(cls=HomeCommand)
+@click.option(
+    "--unknown-outcomes", "are_unknown", is_flag=True,
+    help="List the calls instead of which it is not known whether they ran, the newest first.",
+)  # fmt: skip
 @json_option
-def actions(as_json: bool) -> None:
+def actions(are_unknown: bool, as_json: bool) -> None:
     """List what my chats wait for, the longest first; `parley answer` answers it."""
+    if are_unknown:
+        _list_unknown_outcomes(as_json=as_json)
+        return
     found = list_actions(current_api())
     if as_json:
         print_json({"items": found})
@@ -43,7 +53,27 @@ def actions(as_json: bool) -> None:
         click.echo("No chat waits.", err=True)
 
 
-@click.command(cls=HomeCommand)
+def _list_unknown_outcomes(*, as_json: bool) -> None:
+    found = list_unknown_outcomes(current_api())
+    if as_json:
+        print_json({"items": found})
+    elif found:
+        print_table(OUTCOME_COLUMNS, [outcome_row_of(each) for each in found])
+    else:
+        click.echo("Of all calls it is known whether they ran.", err=True)
+
+
+#: The first line tells click to keep the lines as they are.
+OPTIONS_BY_KIND = """\b
+a question        --option or --text, once for each question
+a plan            --accept, --refuse with a --remark, or --plan FILE
+approval, loop    --accept (with --remember for the whole chat), or --refuse
+a form of a call  --field for each of its fields, or --refuse
+a login           --accept once it is done, or --refuse
+"""
+
+
+@click.command(cls=HomeCommand, epilog=OPTIONS_BY_KIND)
 @click.argument("chat_id", metavar="[CHAT]", type=CHAT_ID, required=False)
 @click.argument("action_id", metavar="[ACTION]", required=False)
 @click.option("--accept", is_flag=True, help="Accept the plan, allow it, or say it is done.")
@@ -77,17 +107,10 @@ def answer(
     remember: bool,
     as_json: bool,
 ) -> None:
-    r"""Answer what CHAT waits for; the last answer lets its turn go on.
+    """Answer what CHAT waits for; the last answer lets its turn go on.
 
     CHAT and ACTION are ids that `parley actions` prints; without them it is the only action that
     waits. Without options it asks on the terminal.
-
-    \b
-    a question            --option or --text, once for each question
-    a plan                --accept, --refuse with a --remark, or --plan FILE
-    approval, loop        --accept (with --remember for the whole chat) or --refuse
-    what a call asks      --field for each field of its form, or --refuse
-    a login               --accept once it is done, or --refuse
     """
     if accept and refuse:
         raise click.UsageError("Choose --accept or --refuse.")

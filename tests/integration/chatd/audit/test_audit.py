@@ -267,8 +267,9 @@ def test_the_program_prints_a_line_per_invariant_and_exits_0_when_all_hold(
     filled: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--database", filled, "--live"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert sorted(lines) == sorted(f"✓ {name} 0" for name in NAMES)
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert sorted(lines) == sorted(f"✓ {name}" for name in NAMES)
+    assert last == f"All {len(NAMES)} invariants hold."
 
 
 def test_the_program_names_what_offends_and_exits_1(
@@ -278,7 +279,9 @@ def test_the_program_names_what_offends_and_exits_1(
     url_file = tmp_path / "url"
     url_file.write_text(filled + "\n")
     assert main(["--database-url-file", str(url_file)]) == 1
-    offending = [line for line in capsys.readouterr().out.splitlines() if line.startswith("✗")]
+    *lines, last = capsys.readouterr().out.splitlines()
+    offending = [line for line in lines if line.startswith("✗")]
+    assert last == f"1 of {len(lines)} invariants do not hold."
     assert offending == [
         f"✗ pins_are_numbered_in_order 1: {EMPTY} "
         "(The pinned chats of a user are roots, numbered 1, 2, 3 without a gap, or archived.)"

@@ -248,6 +248,35 @@ def test_a_spend_limit_says_in_words_when_it_ends(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(
+    ("days", "said"),
+    [
+        (
+            (0, 0, 7),
+            ["Chats are archived: never.", "Archived chats are deleted: never."],
+        ),
+        (
+            (30, 1, 7),
+            [
+                "Chats are archived: after 30 days without a change.",
+                "Archived chats are deleted: 1 day after they were archived.",
+                "Owners are told: 7 days before.",
+            ],
+        ),
+    ],
+)
+def test_the_retention_of_chats_is_told_in_words(
+    days: tuple[int, int, int], said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("auto_archive_days", "retention_days", "retention_notice_days")
+    policy = dict(zip(names, days, strict=True))
+    with fake_api(Answer(200, {**policy, "days": [], "counts": [], "items": []})) as api:
+        assert parley(api, "retention") == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert lines == said
+    assert last == "No chat has been archived or deleted by age."
+
+
+@pytest.mark.parametrize(
     ("command", "prompt", "instead"),
     [
         (("send", CHAT), "/goal mend the tests", f"`parley goal set {CHAT} TEXT --check COMMAND`"),

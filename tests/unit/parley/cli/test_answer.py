@@ -4,7 +4,7 @@ import pytest
 
 from parley.cli.api.events import ServerEvent
 from parley.cli.chats.answer import Answer, Ending, Note, Shown, Text
-from parley.cli.chats.listing import message_lines
+from parley.cli.chats.listing import message_lines, queued_lines
 from parley.cli.text import sanitized
 
 TEXT = {"type": "text", "text": "half"}
@@ -62,6 +62,21 @@ def test_a_notice_is_shown_with_its_hook() -> None:
     assert own == [Note("> half"), *(Note(line) for line in lines)]
     listed = message_lines({"id": 3, "role": "system", "content": [notice]})
     assert list(listed) == ["--- system 3", *lines]
+
+
+def test_a_message_that_no_person_sent_is_listed_with_its_sender() -> None:
+    def first_line(**fields: object) -> str:
+        return next(iter(message_lines({"id": 3, "role": "user", "content": [], **fields})))
+
+    assert [first_line(origin=each) for each in ("person", None, "goal", "program", "new")] == [
+        "--- user 3",
+        "--- user 3",
+        "--- user 3, sent by the goal",
+        "--- user 3, sent by a program",
+        "--- user 3, sent by new",
+    ]
+    queued = queued_lines({"id": 4, "content": [], "origin": "schedule"})
+    assert list(queued) == ["--- queued 4, sent by a schedule"]
 
 
 def test_a_notice_of_the_first_answer_is_a_line_of_its_own() -> None:

@@ -74,6 +74,16 @@ def test_a_stack_that_does_not_run_has_no_processes(
     }
 
 
+def test_the_help_of_answer_has_a_line_for_each_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["answer", "--help"], invocation(tmp_path)) == 0
+    shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert "a question        --option or --text, once for each question" in shown
+    assert "a login           --accept once it is done, or --refuse" in shown
+    assert not [line for line in shown if "\\b" in line]
+
+
 def test_an_unknown_option_is_a_configuration_error(tmp_path: Path) -> None:
     assert run(["up", "--nonsense"], invocation(tmp_path)) == 2
     assert run(["nonsense"], invocation(tmp_path)) == 2
@@ -135,6 +145,8 @@ def test_a_service_gets_the_given_database_with_its_own_login() -> None:
 
 def test_a_table_is_as_wide_as_it_needs_to_be() -> None:
     assert text_table(("a", "b"), [("long", "x"), ("s", "")]) == "a     b\nlong  x\ns\n"
+    times = [("2026-11-19T08:09:40.204408Z",), ("at 08:09:40.2Z",)]
+    assert text_table(("at",), times) == "at\n2026-11-19T08:09:40Z\nat 08:09:40.2Z\n"
 
 
 def test_cells_of_a_table_cannot_control_the_terminal() -> None:

@@ -104,9 +104,12 @@ export function Composer(props: Props) {
     addEventListener(COMPOSE, focus);
     return () => removeEventListener(COMPOSE, focus);
   }, []);
+  const isEditing = editing !== undefined;
   useEffect(() => {
-    if (editing) field.current?.focus();
-  }, [editing]);
+    const area = field.current;
+    if (isEditing) area?.focus();
+    if (area && document.activeElement === area) area.setSelectionRange(area.value.length, area.value.length);
+  }, [isEditing]);
 
   useEffect(() => {
     if (editing) return;

@@ -13,14 +13,14 @@ const USED = { ...KEY, id: "Ef56Gh78", name: "laptop", scopes: [], last_used_at:
 const canvas = newCanvas();
 let made: unknown[];
 
-function serveAs(role: string): void {
+function serveAs(role: string, keys: readonly object[] = [KEY, USED]): void {
   made = [];
   vi.stubGlobal("fetch", async (request: Request): Promise<Response> => {
     if (request.method === "POST") {
       made.push(await request.json());
       return Response.json({ ...KEY, key: "pk_new" }, { status: 201 });
     }
-    return Response.json(request.url.endsWith("/me") ? { id: "u1", role } : { items: [KEY, USED] });
+    return Response.json(request.url.endsWith("/me") ? { id: "u1", role } : { items: keys });
   });
 }
 
@@ -31,6 +31,14 @@ test("keys say in words what they may do, when they were used, and when they end
   const rows = [...canvas.element.querySelectorAll("tbody tr")].map((row) => [...row.querySelectorAll("td")].map((cell) => cell.textContent));
   expect(rows[0]).toEqual(["nightlyBegins with pk_Ab12Cd34", "Read chats, Call tools of MCP servers", expect.any(String), "Never", "in 50 days ", "Revoke"]);
   expect(rows[1]).toEqual(["laptopBegins with pk_Ef56Gh78", "Everything that you may", expect.any(String), "2h ago In use", "in 3 days Soon", "Revoke"]);
+});
+
+test("the key of the installation has a name and cannot be revoked", async () => {
+  serveAs("owner", [{ ...KEY, name: "", scopes: [], expires_at: null, is_from_setting: true }]);
+  await canvas.show(<ApiKeysSection />);
+  await settled(() => expect(canvas.element.querySelectorAll("tbody tr")).toHaveLength(1));
+  expect(canvas.element.querySelector("tbody td")?.textContent).toBe("Key of the installationBegins with pk_Ab12Cd34");
+  expect(button(canvas.element, "Revoke")).toBeUndefined();
 });
 
 test("a key is limited to chosen scopes, and scopes of administrators are offered to them alone", async () => {

@@ -46,7 +46,7 @@ export default function ApiKeysSection() {
                 title: "Name",
                 cell: (row) => (
                   <>
-                    <span className="cell-main">{row.name}</span>
+                    <span className="cell-main">{row.name || (row.is_from_setting && "Key of the installation")}</span>
                     <span className="cell-side">
                       Begins with <code>pk_{row.id}</code>
                     </span>
@@ -61,7 +61,7 @@ export default function ApiKeysSection() {
                 title: "",
                 cell: (row) =>
                   row.is_from_setting ? (
-                    <span className="badge">From the environment</span>
+                    <span className="badge" title="Made at the first start, in the file api_key of the home, or given in the environment">Given at the start</span>
                   ) : (
                     <ConfirmButton
                       label="Revoke"
