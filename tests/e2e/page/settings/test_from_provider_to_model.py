@@ -20,10 +20,10 @@ REFUSAL = whole(b'{"error":{"message":"bad key"}}', "401 Unauthorized")
 async def test_a_provider_is_added_checked_and_one_of_its_models_chosen(
     stack: LocalStack, chromium: Browser
 ) -> None:
-    await asyncio.to_thread(new_user, stack, "petra", "admin")
+    await asyncio.to_thread(new_user, stack, "provia", "admin")
     page = await chromium.page()
     await page.resize(1280, 900)
-    await sign_in(page, stack, "petra")
+    await sign_in(page, stack, "provia")
     await page.visit(f"http://{stack.http}/admin/models")
     await page.click("main p a", "Providers")
     try:
