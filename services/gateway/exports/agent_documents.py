@@ -30,7 +30,7 @@ async def goal_of(ask: Ask, chat_id: str) -> object:
     """Return the goal of a root chat; None if it has none."""
     request = goal_service_pb2.ListGoalsRequest(chat_id=chat_id)
     answer = await ask(lambda stubs: stubs.goals.ListGoals(request, timeout=CALL_S))
-    return next(iter(to_json(answer)["items"]), None)
+    return to_json(answer.goals[0]) if answer.goals else None
 
 
 async def monitors_of(ask: Ask, chat_id: str) -> object:

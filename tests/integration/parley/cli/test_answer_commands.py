@@ -124,30 +124,6 @@ def test_what_waits_is_listed_in_one_line_each(capsys: pytest.CaptureFixture[str
     ]
 
 
-def test_calls_with_an_unknown_outcome_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    call = {
-        "chat_id": "c1",
-        "chat_title": "Release",
-        "message_id": 7,
-        "tool_call_id": "t1",
-        "tool_name": "execute",
-        "args": {"command": "make release"},
-        "ended_at": "2026-11-19T06:08:19.595531Z",
-        "root_chat_id": "c1",
-    }
-    with fake_api(listed(call), listed()) as api:
-        assert parley(api, "actions", "--unknown-outcomes") == 0
-        rows = [line.split("  ") for line in capsys.readouterr().out.splitlines()]
-        cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
-        assert parley(api, "actions", "--unknown-outcomes") == 0
-    assert cells == [
-        ["chat", "message", "title", "call", "since"],
-        ["c1", "7", "Release", "execute: make release", "2026-11-19 06:08:19"],
-    ]
-    assert capsys.readouterr().err == "Of all calls it is known whether they ran.\n"
-    assert [request.path for request in api.requests] == ["/api/v1/unknown-outcomes"] * 2
-
-
 def test_what_waits_can_be_json_and_may_be_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_api(listed(PLAN), listed()) as api:
         assert parley(api, "actions", "--json") == 0
