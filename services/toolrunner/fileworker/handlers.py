@@ -57,7 +57,7 @@ class FileHandlers:
             FileRefused: It is refused.
         """
         if isinstance(request, GitRequest):
-            assert self.git is not None, "whoever asks for repositories has them"
+            assert self.git is not None, "only workers with repositories are asked"
             return (yield from self.git.work(request))
         match request:
             case protocol.ReadPage():

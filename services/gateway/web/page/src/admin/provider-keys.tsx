@@ -36,7 +36,7 @@ async function storeOrder(provider: Provider, keys: readonly Key[]): Promise<voi
 interface Props {
   provider: Provider;
   check: Check | undefined;
-  /** A key was stored, of which nobody knows yet whether it works. */
+  /** A key was stored that was not checked yet. */
   onAdded: () => Promise<void>;
 }
 
