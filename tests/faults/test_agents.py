@@ -163,7 +163,7 @@ async def advised(lab: FaultLab) -> AsyncIterator[None]:
         assert status == 200, document
 
     async def is_offered(client: Parley) -> bool:
-        return "- type: `advice`" in await client.ask(ADVICE)
+        return '"type": "advice"' in await client.ask(ADVICE)
 
     await set_enabled(True)
     try:
