@@ -67,13 +67,12 @@ class Asking:
         return Cancellations(CancelledCalls(self.served.pool), self.tools, FakeClock())
 
     def answer(self, **given: Any) -> api.AnswerActionRequest:
-        fields: dict[str, Any] = {"decision": api.ACTION_DECISION_ACCEPT, **given}
-        return api.AnswerActionRequest(
-            request_id=given.pop("request_id", "r"),
-            chat_id=self.chat_id,
-            action_id=self.action_id,
-            **fields,
-        )
+        fields: dict[str, Any] = {
+            "request_id": "r",
+            "decision": api.ACTION_DECISION_ACCEPT,
+            **given,
+        }
+        return api.AnswerActionRequest(chat_id=self.chat_id, action_id=self.action_id, **fields)
 
     async def pending(self) -> tuple[PendingCall, ...]:
         return (await self.served.state(self.chat_id)).pending
