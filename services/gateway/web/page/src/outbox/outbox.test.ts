@@ -2,6 +2,9 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { flush, onStored, outbox, post } from "./outbox.ts";
 
+// The outbox sends again every few seconds; on a slow machine that would be in the middle of a test.
+vi.hoisted(() => vi.useFakeTimers({ toFake: ["setInterval"] }));
+
 const TIMED_OUT = { type: "about:blank", title: "Gateway timeout", status: 504, detail: "", instance: "", code: "INTERNAL", retryable: true };
 
 /** Whether a chat's messages are cut by a proxy, or the answer breaks off after they were stored. */
