@@ -19,7 +19,9 @@ _BLOCK_TAGS: Final = re.compile(
 def sanitized(text: str) -> str:
     """Remove what a person does not see in a text, and what would end its block in a prompt."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    visible = "".join(character for character in lines if _is_visible(character))
+    # A text has few different characters, so each of them is judged once.
+    removed = {ord(character): None for character in set(lines) if not _is_visible(character)}
+    visible = lines.translate(removed) if removed else lines
     plain = _BLOCK_TAGS.sub("&lt;", _SELECTORS.sub("", visible))
     return _MANY_BREAKS.sub("\n\n", plain).strip()
 
