@@ -9,7 +9,7 @@ import { AdvisorCard } from "./advisor.tsx";
 import { Card } from "./card.tsx";
 import { ExecuteCard, Output, Problem } from "./execute.tsx";
 import { ChangeCard, LookCard } from "./files.tsx";
-import { TodoCard } from "./todos.tsx";
+import { TodoCard } from "../todos/card.tsx";
 import { argsOf, type CardProps, record, string, toolWords } from "./outcome.ts";
 
 type ToolCardProps = CardProps & { chatId: string };

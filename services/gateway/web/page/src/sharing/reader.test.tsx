@@ -5,7 +5,7 @@ import { beforeEach, expect, test, vi } from "vitest";
 import { AgentRow } from "../agents/tree.tsx";
 import { queryClient } from "../api/queries.ts";
 import type { Action, Chat } from "../api/types.ts";
-import { ActionCard } from "../cards/actions.tsx";
+import { ActionCard } from "../cards/actions/card.tsx";
 import GoalTab from "../goals/tab.tsx";
 import Context from "../panel/context/context.tsx";
 import Checkpoints from "../panel/files/checkpoints.tsx";

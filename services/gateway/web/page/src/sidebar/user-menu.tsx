@@ -7,7 +7,7 @@ import { KEYS_SHOWN } from "../shell/keys.ts";
 import { Button } from "../ui/button.tsx";
 import { Menu, MenuHeading, MenuItem, MenuLine } from "../ui/menu.tsx";
 import { setTheme, type Theme, theme } from "../ui/theme.ts";
-import { readStored } from "../ui/stored.ts";
+import { readStored } from "../ui/stores/stored.ts";
 import { complain } from "../ui/toasts.tsx";
 
 const THEMES: readonly (readonly [Theme, string])[] = [

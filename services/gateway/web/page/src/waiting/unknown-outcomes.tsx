@@ -3,7 +3,7 @@ import { Link } from "wouter";
 import type { UnknownOutcome } from "../api/types.ts";
 import { record, string } from "../cards/outcome.ts";
 import { Json } from "../cards/tool-card.tsx";
-import { touchedBy } from "../cards/touched.ts";
+import { touchedBy } from "../cards/actions/touched.ts";
 import { ago } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Visible } from "../ui/visible.tsx";
