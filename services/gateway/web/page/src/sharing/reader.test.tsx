@@ -103,6 +103,7 @@ test("what only owners may read is not asked for, and tabs of nothing else say s
   );
   const notes = [...shown.querySelectorAll(".panel-note")].map((each) => each.textContent);
   expect(notes).toEqual([
+    "There is no summary yet. A few turns make one.",
     "Only the owner of the chat, Grace, sees its goal.",
     "Only the owner of the chat, Grace, sees what its next prompt consists of.",
     "Only the owner of the chat, Grace, sees its workspace; Files, Changes and Processes have what is in it.",

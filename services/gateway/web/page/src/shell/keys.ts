@@ -65,8 +65,8 @@ export const keysOf = (sends: SendKey): readonly KeyGroup[] => [
   {
     place: "On what can be moved",
     keys: [
-      ["Alt Up and Alt Down", "Move a queued message, or a key of a provider"],
-      ["Alt Left and Alt Right", "Move a tab of the panel"],
+      ["Alt Up and Down", "Move a queued message, or a key of a provider"],
+      ["Alt Left and Right", "Move a tab of the panel"],
       ["Left and Right", "Make the list of chats or the panel wider or narrower, at its edge"],
     ],
   },

@@ -56,7 +56,7 @@ export const Keys: Story = {
   before: () => serve(ME, () => PENDING),
   render: page,
   async play(canvas, press) {
-    const listed = () => [...canvas.querySelectorAll(".keys tr")].map((each) => [...each.children].map((cell) => cell.textContent));
+    const listed = () => [...canvas.querySelectorAll(".keys tr:has(td)")].map((each) => [...each.children].map((cell) => cell.textContent));
     await settled(() => expect(button(canvas, "Ada")).toBeDefined());
     await press(button(canvas, "Ada")!);
     await press([...canvas.querySelectorAll("[role=menuitem]")].find((each) => each.textContent === "Keys")!);
@@ -64,7 +64,7 @@ export const Keys: Story = {
     expect(listed()).toEqual(expect.arrayContaining([
       ["CtrlShiftV", "Paste a long text as text, not as a file"],
       ["@", "Resources of MCP servers"],
-      ["AltUp and AltDown", "Move a queued message, or a key of a provider"],
+      ["AltUp and Down", "Move a queued message, or a key of a provider"],
     ]));
     await press(button(canvas, "Close")!);
     expect(listed()).toEqual([]);

@@ -2,7 +2,7 @@
 import type { Action } from "../../api/types.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { countHidden, Visible } from "../../ui/visible.tsx";
-import { record, string } from "../outcome.ts";
+import { callWords, record, string } from "../outcome.ts";
 import { Json } from "../tool-card.tsx";
 import { touchedBy } from "./touched.ts";
 
@@ -16,10 +16,10 @@ export function ApprovalFacts({ action }: { action: Action }) {
         <Icon name="shield" />
         <span>
           {action.kind === "loop" ? "The same call again and again: go on with" : "May it run"}{" "}
-          <code><Visible>{action.tool_name}</Visible></code>?
+          <Visible>{callWords(action.tool_name)}</Visible>?
         </span>
       </div>
-      {action.reason && <p>{action.reason}</p>}
+      {action.reason && <p className="action-reason">{action.reason}</p>}
       {command && (
         <div className="terminal">
           <div className="terminal-command"><span aria-hidden="true">$ </span><Visible>{command}</Visible></div>
@@ -27,7 +27,9 @@ export function ApprovalFacts({ action }: { action: Action }) {
       )}
       <WouldTouch tool={action.tool_name} args={args} />
       <details open={!command}>
-        <summary>All arguments, as they would be used</summary>
+        <summary>
+          All arguments for <code><Visible>{action.tool_name}</Visible></code>, as they would be used
+        </summary>
         <Json value={args} isWhole />
       </details>
       {hidden > 0 && (
@@ -39,7 +41,7 @@ export function ApprovalFacts({ action }: { action: Action }) {
 
 function WouldTouch({ tool, args }: { tool: string; args: Record<string, unknown> }) {
   const touched = touchedBy(tool, args);
-  if (!touched || touched.names.length === 0) return null;
+  if (!touched) return null;
   return (
     <p className="action-touched">
       {touched.what}{" "}

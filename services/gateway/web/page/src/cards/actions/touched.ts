@@ -14,16 +14,20 @@ function filesOf(args: Record<string, unknown>): string[] {
   return [...new Set([string(args.path), ...edited, ...patched].filter(Boolean))];
 }
 
+function named(what: string, names: readonly string[]): Touched | null {
+  return names.length > 0 ? { what, names } : null;
+}
+
 /** Return what a call would touch; nothing for tools whose arguments do not say it. */
 export function touchedBy(tool: string, args: Record<string, unknown>): Touched | null {
   switch (tool) {
     case "execute":
-      return { what: "It runs in", names: [string(args.workdir) || "the workspace"] };
+      return args.workdir ? { what: "It runs in", names: [string(args.workdir)] } : { what: "It runs in the workspace", names: [] };
     case "write_file":
     case "edit_files":
     case "apply_patch":
     case "undo_edit":
-      return { what: "It changes", names: filesOf(args) };
+      return named("It changes", filesOf(args));
     case "process_write":
     case "process_signal":
       return { what: "It reaches the process", names: [string(args.process_id)] };

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { answered, api } from "../../api/client.ts";
 import { ConfirmButton } from "../../forms/confirm.tsx";
 import { CheckField } from "../../forms/fields.tsx";
+import { toolWords } from "../../cards/outcome.ts";
 import { Loaded } from "../../forms/loaded.tsx";
 import { Table } from "../../forms/table.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -147,7 +148,7 @@ function Calls() {
           columns={[
             { title: "When", cell: (row) => ago(row.started_at, Date.now()) },
             { title: "Who", cell: (row) => logins.get(row.user_id ?? "") ?? "A user who is gone" },
-            { title: "Tool", cell: (row) => <code><Visible>{`${row.slug}__${row.original_name}`}</Visible></code> },
+            { title: "Tool", cell: (row) => <><Visible>{toolWords(row.original_name)}</Visible><span className="cell-side"><Visible>{row.slug}</Visible></span></> },
             { title: "Outcome", cell: (row) => (row.outcome ? OUTCOMES[row.outcome] : "Running") },
             { title: "Took", cell: (row) => duration(row.duration_ms), isNumber: true },
           ]}

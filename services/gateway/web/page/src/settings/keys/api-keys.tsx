@@ -141,8 +141,8 @@ function NewKey() {
         <div className="form-row">
           <TextField label="Name" value={name} onChange={setName} problem={saving.of("/name")} placeholder="laptop" />
           <SelectField label="Lifetime" value={days} options={LIFETIMES} onChange={setDays} />
-          <SelectField label="It may do" value={reach} options={REACHES} onChange={setReach} />
         </div>
+        <SelectField label="It may do" value={reach} options={REACHES} onChange={setReach} />
         {reach === "chosen" && (
           <ChecksField
             label="What it may do"
