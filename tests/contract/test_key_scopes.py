@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 GATEWAY = Path(__file__).resolve().parents[2] / "services/gateway"
-PAGE = GATEWAY / "web/page/src/settings/key-scopes.ts"
+PAGE = GATEWAY / "web/page/src/settings/keys/key-scopes.ts"
 #: Of routes that a key with any scope may use.
 ANY = "any"
 

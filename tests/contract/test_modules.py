@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from support.source.modules import ROOT, nodes_of, shipped_modules, source_of, tracked_modules
+from support.source.modules import (
+    ROOT,
+    nodes_of,
+    shipped_modules,
+    source_of,
+    tracked_files,
+    tracked_modules,
+)
 
 LINES_MAX = 500
 FOLDER_MODULES_MAX = 25
+PAGE = Path("services/gateway/web/page/src")
 LAYERS_MAX = 6
 # Of a function in what we ship, without its docstring. Functions of tests are stories or stages.
 FUNCTION_LINES_MAX = 60
@@ -30,6 +38,12 @@ def test_no_folder_holds_too_many_modules() -> None:
         for path in tracked_modules()
         if path.suffix == ".py" and "versions" not in path.parts
     )
+    assert {path: size for path, size in sizes.items() if size > FOLDER_MODULES_MAX} == {}
+
+
+def test_no_folder_of_the_page_holds_too_many_files() -> None:
+    sizes = Counter(path.parent for path in tracked_files() if path.is_relative_to(PAGE))
+    assert sum(sizes.values()) > 300
     assert {path: size for path, size in sizes.items() if size > FOLDER_MODULES_MAX} == {}
 
 

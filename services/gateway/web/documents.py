@@ -9,7 +9,7 @@ from typing import Final
 
 from starlette.responses import HTMLResponse
 
-#: The colours are those of the web page, in `page/src/ui/tokens.css`.
+#: The colours are those of the web page, in `page/src/ui/styles/tokens.css`.
 STYLE: Final = (
     ":root{color-scheme:light dark;--ground:#f6f4ee;--card:#fffefb;--line:#dfdacd;--ink:#23221e;"
     "--soft:#4c4a43;--accent:#2a6454;--on-accent:#fff;--bad:#a3322a;--bad-soft:#f9e3de}"

@@ -95,6 +95,14 @@ async def test_everything_is_reached_by_keys(stack: LocalStack, page: Page) -> N
     assert kept == "/comp"
 
 
+async def test_the_menu_of_the_person_leads_to_the_keys(stack: LocalStack, page: Page) -> None:
+    await page.click(".side-user")
+    await page.click("[role=menuitem]", "Keys")
+    for words in ("Resources of MCP servers", "Paste a long text as text", "Move a queued message"):
+        await page.find(".keys td", words)
+    assert await problems_of(page) == []
+
+
 async def test_on_a_phone_every_state_leads_to_the_chats(stack: LocalStack, page: Page) -> None:
     await page.resize(360, 740, mobile=True)
     for address, words in (

@@ -67,7 +67,7 @@ async def test_a_hook_is_added_tested_asked_edited_switched_off_and_deleted(
         await written(page, "run: touch forbidden.txt")
         await page.until("location.pathname.startsWith('/chats/')")
         await idle(page)
-        await page.find(".assistant-message .notice-text", "policy: Commands rest on Fridays.")
+        await page.find(".assistant-message .notice-words", "policy: Commands rest on Fridays.")
         await page.visit(f"http://{stack.http}/admin/hooks")
         await page.click("section.card button", "Deliveries")
         await page.find("dialog td .cell-side", "Notice: Commands rest on Fridays.")

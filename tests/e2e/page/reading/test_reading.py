@@ -25,6 +25,19 @@ COUNT_TONES = """
         };
     })()
 """
+#: Which buttons between messages lie over the words of one.
+COVERING = """
+    [...document.querySelectorAll('.timeline-moves button')].filter((button) => {
+        const at = button.getBoundingClientRect();
+        const edge = document.querySelector('.timeline-scroll').getBoundingClientRect();
+        return at.width && [...document.querySelectorAll('article')].some((message) => {
+            const words = message.getBoundingClientRect();
+            return at.left < words.right && at.right > words.left
+                && at.top < Math.min(words.bottom, edge.bottom)
+                && at.bottom > Math.max(words.top, edge.top);
+        });
+    }).map((each) => each.innerText || each.ariaLabel)
+"""
 MARGIN = 16
 
 
@@ -49,8 +62,14 @@ async def test_arrows_and_keys_go_to_ones_own_messages(
     await page.until(f"{TOPS}[{at - 1}] === {MARGIN}")
     await page.click("button", "Your message after this")
     await page.until(f"{TOPS}[{at}] === {MARGIN}")
+    covering = {}
+    for width in (1600, 1280, 900, 390):
+        await page.resize(width, 800)
+        await page.find(".timeline-latest", "Latest")
+        covering[width] = await page.run(COVERING)
 
     assert at >= 2
+    assert covering == {1600: [], 1280: [], 900: [], 390: []}
 
 
 async def test_an_answer_stays_the_same_element_when_it_is_stored_and_when_the_next_turn_begins(

@@ -1,6 +1,6 @@
-import "./ui/tokens.css";
-import "./ui/base.css";
-import "./ui/ui.css";
+import "./ui/styles/tokens.css";
+import "./ui/styles/base.css";
+import "./ui/styles/ui.css";
 import "./shell/shell.css";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
@@ -11,7 +11,7 @@ import { Routes } from "./routes.tsx";
 import { goToSignIn, rememberedAddress } from "./sign-in/session.ts";
 import { ChunkBoundary } from "./shell/chunk-boundary.tsx";
 import { LiveRegion } from "./ui/announce.tsx";
-import { readStored } from "./ui/stored.ts";
+import { readStored } from "./ui/stores/stored.ts";
 import { applyTheme } from "./ui/theme.ts";
 import { Toasts } from "./ui/toasts.tsx";
 

@@ -62,7 +62,7 @@ export default function ApprovalsSection() {
               onChange={setCommand}
               problem={saving.of("/command")}
               placeholder="git push *"
-              hint="Only for execute."
+              hint="Only for execute, which runs commands."
             />
             <TextField label="Reason" value={reason} onChange={setReason} problem={saving.of("/reason")} />
           </div>

@@ -71,11 +71,14 @@ function isDay(text: string): boolean {
   return !Number.isNaN(Date.parse(text)) || /^[\d-]*$/.test(text);
 }
 
-/** A detail as people read it: amounts as money, times as dates, and the rest as it is stored. */
+/** A detail as people read it: amounts as money, times as dates, words apart, and the rest as it is stored. */
 export function detailWords(name: string, value: unknown): string {
   if (name.endsWith("_micros") && typeof value === "number") return money(value);
   if (name.endsWith("_at") && typeof value === "string" && !Number.isNaN(Date.parse(value))) return moment(value);
-  return typeof value === "string" ? value : JSON.stringify(value);
+  if (String(value) === "true") return "yes";
+  if (String(value) === "false") return "no";
+  if (typeof value !== "string") return JSON.stringify(value);
+  return /^[a-z]+(_[a-z]+)+$/.test(value) ? value.replaceAll("_", " ") : value;
 }
 
 function columns(nameOf: (id: string | null) => string) {

@@ -13,6 +13,14 @@ const STATES: Record<components["schemas"]["NodeState"], string> = {
   gone: "Left",
 };
 
+const LEVELS: Record<components["schemas"]["SandboxLevel"], string> = {
+  none: "None",
+  uid: "A user of its own",
+  landlock: "Landlock",
+  ns: "Namespaces",
+  vm: "A virtual machine",
+};
+
 const nodes = queryOptions({
   queryKey: ["admin", "nodes"],
   queryFn: ({ signal }) => answered(api.GET("/api/v1/nodes", { signal })),
@@ -45,7 +53,15 @@ export default function NodesSection() {
                 <span className={`badge${row.state === "active" ? " is-accent" : " is-warn"}`}>{row.state ? STATES[row.state] : "Unknown"}</span>
               ),
             },
-            { title: "Sandbox", cell: (row) => <><span className="cell-main">{row.sandbox.level}</span><span className="cell-side">{row.sandbox.summary}</span></> },
+            {
+              title: "Sandbox",
+              cell: (row) => (
+                <details>
+                  <summary>{row.sandbox.level ? LEVELS[row.sandbox.level] : "Unknown"}</summary>
+                  <span className="cell-side">{row.sandbox.summary}</span>
+                </details>
+              ),
+            },
             {
               title: "Workspaces",
               isNumber: true,

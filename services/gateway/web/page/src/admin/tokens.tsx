@@ -10,7 +10,7 @@ import { Form, useSaving } from "../forms/form.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { ShownOnce } from "../forms/shown-once.tsx";
 import { Table } from "../forms/table.tsx";
-import { DAY_S, type Lifetime, LIFETIMES, SCOPES, type Scope, scopeWords } from "../settings/key-scopes.ts";
+import { DAY_S, type Lifetime, LIFETIMES, SCOPES, type Scope, scopeWords } from "../settings/keys/key-scopes.ts";
 import { ahead, moment } from "../ui/format.ts";
 
 type Token = components["schemas"]["ServiceToken"];

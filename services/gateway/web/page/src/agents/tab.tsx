@@ -16,7 +16,7 @@ export default function Agents({ chat }: TabProps) {
         <div className="panel-part">
           {chat.id !== rootId && <Link href={`/chats/${rootId}`}>{root?.title || "The chat that started them"}</Link>}
           {agents.length === 0 ? (
-            <p>No agents yet. The model starts some when parts of a task can be done side by side.</p>
+            <p className="panel-note">No agents yet. The model starts some when parts of a task can be done side by side.</p>
           ) : (
             <>
               <p className="card-note">{plural(agents.length, "agent")}, {agents.filter((each) => each.status === "running").length} at work</p>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { partial, standingOf } from "./outcome.ts";
+import { callWords, partial, standingOf } from "./outcome.ts";
 
 test("arguments that are not complete yet are read as far as they go", () => {
   const json = JSON.stringify({ command: 'echo "hi"\n', workdir: "/a" });
@@ -13,3 +13,9 @@ test("a call without a result runs, waits, or may have run", () => {
     "running", "waiting", "unknown",
   ]);
 });
+
+test.each([
+  ["execute", "a command"],
+  ["write_file", "“Write file”"],
+  ["issues__list_open-issues", "“List open issues” of issues"],
+])("the call of %s is asked about as %s", (name, words) => expect(callWords(name)).toBe(words));

@@ -51,6 +51,14 @@ export function toolWords(name: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
+/** Return what a call does, as it is asked about: a command, or the words of its tool and of its server. */
+export function callWords(toolName: string): string {
+  if (toolName === "execute") return "a command";
+  const at = toolName.indexOf("__");
+  const tool = toolWords(at < 0 ? toolName : toolName.slice(at + 2));
+  return at < 0 ? `“${tool}”` : `“${tool}” of ${toolName.slice(0, at)}`;
+}
+
 /** Return the arguments; of those that are still being written, what can be read of them. */
 export function argsOf(call: ToolCallPart): Record<string, unknown> {
   if (call.args !== undefined && call.args !== null) return record(call.args);

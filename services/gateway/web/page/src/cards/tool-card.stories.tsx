@@ -52,6 +52,22 @@ export const NeverSeenBefore: Story = {
   },
 };
 
+/** Why a call failed is said in words; what else its result has is shown. */
+export const FailedInWords: Story = {
+  render: () => (
+    <>
+      {card("measure_tide", "failed", {}, { ok: false, error: "there is no tool measure_tide", reason: "NOT_RUN", hint: "Call one that is offered." })}
+      {card("measure_wind", "failed", {}, { ok: false, error: "it is calm", height_m: 4 })}
+    </>
+  ),
+  async play(canvas) {
+    const [unknown, calm] = [...canvas.querySelectorAll(".card")].map((each) => each.textContent);
+    expect(unknown).toContain("there is no tool measure_tide Call one that is offered.");
+    expect(unknown).not.toContain("NOT_RUN");
+    expect(calm).toContain("height_m");
+  },
+};
+
 /** An edit that failed changed nothing, and says what is wrong with each file. */
 export const NothingChanged: Story = {
   render: () => card("edit_files", "failed", { files: [{ path: "a" }, { path: "b" }] }, { problems: [{ error: "a: not found once" }, { error: "b: is a directory" }] }),

@@ -9,7 +9,7 @@ import { AdvisorCard } from "./advisor.tsx";
 import { Card } from "./card.tsx";
 import { ExecuteCard, Output, Problem } from "./execute.tsx";
 import { ChangeCard, LookCard } from "./files.tsx";
-import { TodoCard } from "./todos.tsx";
+import { TodoCard } from "../todos/card.tsx";
 import { argsOf, type CardProps, record, string, toolWords } from "./outcome.ts";
 
 type ToolCardProps = CardProps & { chatId: string };
@@ -205,7 +205,7 @@ function GenericCard({ call, result, standing }: CardProps) {
     >
       <h4 className="card-heading">Arguments</h4>
       <Json value={call.args ?? call.args_delta ?? {}} />
-      {result?.outcome && (
+      {result?.outcome && !isOnlyProblem(told) && (
         <>
           <h4 className="card-heading">Result</h4>
           <Json value={result.result} />
@@ -217,6 +217,13 @@ function GenericCard({ call, result, standing }: CardProps) {
     </Card>
   );
 }
+
+/** Whether a result has nothing beside why the call failed, which is said in words. */
+function isOnlyProblem(told: Record<string, unknown>): boolean {
+  return Boolean(told.error) && Object.keys(told).every((each) => PROBLEM_KEYS.has(each));
+}
+
+const PROBLEM_KEYS: ReadonlySet<string> = new Set(["ok", "error", "reason", "hint"]);
 
 const JSON_MAX = 40_000;
 

@@ -39,13 +39,13 @@ import { useChatUsage } from "../usage/queries.ts";
 import { changeChat } from "./chat-changes.ts";
 import { ContextRing } from "./context-ring.tsx";
 import { DriftNotice } from "./drift-notice.tsx";
-import { FallbackDialog, FallbackItem } from "./fallback-model.tsx";
+import { FallbackDialog, FallbackItem } from "./fallback/dialog.tsx";
 import { placeholderOf } from "./placeholder.ts";
 import { Queue } from "./queue.tsx";
 import { withText } from "./queue-order.ts";
 import { useEdits } from "./edits.ts";
-import { RevertDialog, usePreview } from "./revert-dialog.tsx";
-import { TodoSection } from "./todo-list.tsx";
+import { RevertDialog, usePreview } from "./reverts/dialog.tsx";
+import { TodoSection } from "../todos/list.tsx";
 import { useTurnAgain } from "../turns/turn-again.ts";
 
 const Panel = lazy(() => import("../panel/panel.tsx"));

@@ -1,6 +1,6 @@
 /** What was written and not sent yet, by chat; it survives reloads. */
 import type { Reference } from "./references.ts";
-import { readStored, writeStored } from "../ui/stored.ts";
+import { readStored, writeStored } from "../ui/stores/stored.ts";
 
 export interface DraftFile {
   id: string;

@@ -1,6 +1,6 @@
 /** Which key sends a message, kept in this browser. */
-import { createStore } from "../ui/store.ts";
-import { readStored, writeStored } from "../ui/stored.ts";
+import { createStore } from "../ui/stores/store.ts";
+import { readStored, writeStored } from "../ui/stores/stored.ts";
 
 export type SendKey = "enter" | "ctrl-enter";
 

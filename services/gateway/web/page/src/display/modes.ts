@@ -1,7 +1,7 @@
 /** How far parts of answers are opened by themselves, kept in this browser. */
 import { useSyncExternalStore } from "react";
-import { createStore, type Store } from "../ui/store.ts";
-import { readStored, writeStored } from "../ui/stored.ts";
+import { createStore, type Store } from "../ui/stores/store.ts";
+import { readStored, writeStored } from "../ui/stores/stored.ts";
 
 export type Shown = "thinking" | "output" | "changes";
 export type DisplayMode = "auto" | "open" | "closed";

@@ -3,7 +3,7 @@ import { act } from "react";
 import { beforeEach, expect, test, vi } from "vitest";
 import { queryClient } from "../api/queries.ts";
 import type { Action } from "../api/types.ts";
-import { ActionCard } from "../cards/actions.tsx";
+import { ActionCard } from "../cards/actions/card.tsx";
 import { newCanvas } from "../testing/canvas.tsx";
 
 const canvas = newCanvas();

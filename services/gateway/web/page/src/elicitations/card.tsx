@@ -5,7 +5,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { Problem } from "../api/problem.ts";
 import type { Action } from "../api/types.ts";
-import { useAnswer } from "../cards/answering.ts";
+import { useAnswer } from "../cards/actions/answering.ts";
 import { record, string } from "../cards/outcome.ts";
 import { AreaField, CheckField, ChecksField, SelectField, TextField } from "../forms/fields.tsx";
 import { safeLink } from "../markdown/links.ts";

@@ -7,6 +7,8 @@ export interface Column<T> {
   cell: (row: T) => ReactNode;
   /** Numbers stand at the right. */
   isNumber?: boolean;
+  /** Short words stay on one line. */
+  isShort?: boolean;
 }
 
 interface TableProps<T> {
@@ -42,7 +44,7 @@ export function Table<T>({ label, columns, rows, keyOf, empty }: TableProps<T>) 
           {rows.map((row) => (
             <tr key={keyOf(row)}>
               {columns.map((column) => (
-                <td key={column.title} className={column.isNumber ? "is-number" : ""} data-title={column.title || undefined}>
+                <td key={column.title} className={column.isNumber ? "is-number" : column.isShort ? "is-short" : ""} data-title={column.title || undefined}>
                   {/* One element, so that on narrow screens it stands beside the title. */}
                   <div className="table-cell">{column.cell(row)}</div>
                 </td>

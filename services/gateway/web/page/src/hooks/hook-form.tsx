@@ -3,7 +3,7 @@ import { useState } from "react";
 import type { components } from "../api/schema.d.ts";
 import { AreaField, CheckField, ChecksField, SelectField, TextField } from "../forms/fields.tsx";
 import { Form, type Saving } from "../forms/form.tsx";
-import { linesOf } from "../mcp/text-lists.ts";
+import { linesOf } from "../forms/text-lists.ts";
 import type { Hook } from "./queries.ts";
 
 export type Body = components["schemas"]["CreateHookBody"];

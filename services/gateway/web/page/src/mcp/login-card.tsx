@@ -2,7 +2,7 @@
 import "./mcp.css";
 import { useQuery } from "@tanstack/react-query";
 import type { Action } from "../api/types.ts";
-import { useAnswer } from "../cards/answering.ts";
+import { useAnswer } from "../cards/actions/answering.ts";
 import { record, string } from "../cards/outcome.ts";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";

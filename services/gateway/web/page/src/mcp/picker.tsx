@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { Button } from "../ui/button.tsx";
 import { plural } from "../ui/format.ts";
 import { Menu, MenuHeading, MenuMark } from "../ui/menu.tsx";
-import { useRemembered } from "../ui/remembered.ts";
+import { useRemembered } from "../ui/stores/stored.ts";
 import { Notice } from "../ui/states.tsx";
 import { ConnectButton } from "./login.tsx";
 import { isUsed, type Selection, type Server, stateOf, toggled } from "./selection.ts";

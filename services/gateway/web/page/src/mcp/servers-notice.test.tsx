@@ -6,7 +6,7 @@ import { panelTabs, tabsOf } from "../panel/tabs/panel-tabs.ts";
 import { newCanvas, settled } from "../testing/canvas.tsx";
 import { button } from "../testing/stories.tsx";
 import { ServersNotice } from "./servers-notice.tsx";
-import { parsedPutOff, putOffServers, settledAt } from "./untrusted.ts";
+import { parsedPutOff, putOffServers, settledAt } from "./workspace/untrusted.ts";
 
 const CHAT = { id: "c1", owner_id: "u1" } as unknown as Chat;
 // Every second message calls a tool.

@@ -8,8 +8,8 @@ import { Button } from "../ui/button.tsx";
 import { plural } from "../ui/format.ts";
 import { Notice } from "../ui/states.tsx";
 import { Visible } from "../ui/visible.tsx";
-import { putOff, putOffServers, settledAt, waitingForTrust } from "./untrusted.ts";
-import { serversAt } from "./workspace-servers-query.ts";
+import { putOff, putOffServers, settledAt, waitingForTrust } from "./workspace/untrusted.ts";
+import { serversAt } from "./workspace/query.ts";
 
 interface Props {
   chat: Chat;

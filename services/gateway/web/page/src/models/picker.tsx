@@ -5,7 +5,7 @@ import { models } from "../api/queries.ts";
 import type { Model, ReasoningEffort } from "../api/types.ts";
 import { Button } from "../ui/button.tsx";
 import { modelLabel } from "./model-label.ts";
-import { useRemembered } from "../ui/remembered.ts";
+import { useRemembered } from "../ui/stores/stored.ts";
 import { Menu, MenuHeading, MenuItem, MenuLine, MenuSearch } from "../ui/menu.tsx";
 import { ownModels } from "../settings/queries.ts";
 import { groupsOfModels, offeredModels } from "./groups.ts";

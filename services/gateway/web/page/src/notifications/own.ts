@@ -3,7 +3,7 @@ import { queryOptions } from "@tanstack/react-query";
 import { answered, api } from "../api/client.ts";
 import { Problem } from "../api/problem.ts";
 import { me, queryClient } from "../api/queries.ts";
-import { readStored, writeStored } from "../ui/stored.ts";
+import { readStored, writeStored } from "../ui/stores/stored.ts";
 import { deviceName, subscribe, type Subscribed, subscribedFor, unsubscribe } from "./device.ts";
 
 export const STORED_KEY = "parley.notifications";

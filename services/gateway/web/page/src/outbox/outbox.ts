@@ -6,8 +6,8 @@ import { answered, api } from "../api/client.ts";
 import { isAway, isOfProxy, Problem, wordsOf } from "../api/problem.ts";
 import { randomKey } from "../api/transport.ts";
 import type { Message, QueuedMessage } from "../api/types.ts";
-import { createStore } from "../ui/store.ts";
-import { readStored, storedKeys, writeStored } from "../ui/stored.ts";
+import { createStore } from "../ui/stores/store.ts";
+import { readStored, storedKeys, writeStored } from "../ui/stores/stored.ts";
 import { entryOf, type Outgoing, PREFIX, withEntry, withMessage, withoutMessage } from "./entries.ts";
 
 export type { Outgoing };

@@ -11,7 +11,7 @@ import { patchesOf } from "../diffs/patches.ts";
 import { post } from "../outbox/outbox.ts";
 import { Button } from "../ui/button.tsx";
 import { plural } from "../ui/format.ts";
-import { useStored } from "../ui/stored.ts";
+import { useStored } from "../ui/stores/stored.ts";
 import { complain, say } from "../ui/toasts.tsx";
 import { Visible } from "../ui/visible.tsx";
 import type { TabProps } from "./panel.tsx";

@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import AgentsTab from "../agents/tab.tsx";
 import { queryClient } from "../api/queries.ts";
 import type { Chat } from "../api/types.ts";
-import WorkspaceServers from "../mcp/workspace-servers.tsx";
+import WorkspaceServers from "../mcp/workspace/tab.tsx";
 import { settled } from "../testing/canvas.tsx";
 import { broken, serve, serveNothingYet } from "../testing/server.ts";
 import { button, type Story } from "../testing/stories.tsx";

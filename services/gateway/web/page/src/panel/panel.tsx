@@ -19,7 +19,7 @@ const TABS: readonly { name: string; title: string; component: ComponentType<Tab
   { name: "processes", title: "Processes", component: lazy(() => import("./processes/processes.tsx")) },
   { name: "terminals", title: "Terminals", component: lazy(() => import("./processes/terminals.tsx")) },
   { name: "checkpoints", title: "Checkpoints", component: lazy(() => import("./files/checkpoints.tsx")) },
-  { name: "servers", title: "Servers", component: lazy(() => import("../mcp/workspace-servers.tsx")) },
+  { name: "servers", title: "Servers", component: lazy(() => import("../mcp/workspace/tab.tsx")) },
   { name: "agents", title: "Agents", component: lazy(() => import("../agents/tab.tsx")) },
   { name: "goal", title: "Goal", component: lazy(() => import("../goals/tab.tsx")) },
   { name: "context", title: "Context", component: lazy(() => import("./context/context.tsx")) },

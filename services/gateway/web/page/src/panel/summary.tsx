@@ -23,7 +23,11 @@ export default function Summary({ chat }: TabProps) {
   return (
     <>
       <div className="panel-part">
-        <p>{chat.summary || chat.last_turn_summary || "There is no summary yet. A few turns make one."}</p>
+        {chat.summary || chat.last_turn_summary ? (
+          <p>{chat.summary || chat.last_turn_summary}</p>
+        ) : (
+          <p className="panel-note">There is no summary yet. A few turns make one.</p>
+        )}
         <dl className="facts">
           {facts.map(([name, value]) => (
             <Fragment key={name}>

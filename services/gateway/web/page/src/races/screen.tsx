@@ -19,7 +19,7 @@ import { announce } from "../ui/announce.tsx";
 import { Button, IconButton } from "../ui/button.tsx";
 import { ago, money } from "../ui/format.ts";
 import { Failure, Notice, Skeleton } from "../ui/states.tsx";
-import { useStored } from "../ui/stored.ts";
+import { useStored } from "../ui/stores/stored.ts";
 import { Visible } from "../ui/visible.tsx";
 import { wordsOf } from "../api/problem.ts";
 import { known, race } from "./queries.ts";

@@ -5,7 +5,7 @@ import { beforeEach, expect, test, vi } from "vitest";
 import { AgentRow } from "../agents/tree.tsx";
 import { queryClient } from "../api/queries.ts";
 import type { Action, Chat } from "../api/types.ts";
-import { ActionCard } from "../cards/actions.tsx";
+import { ActionCard } from "../cards/actions/card.tsx";
 import GoalTab from "../goals/tab.tsx";
 import Context from "../panel/context/context.tsx";
 import Checkpoints from "../panel/files/checkpoints.tsx";
@@ -103,6 +103,7 @@ test("what only owners may read is not asked for, and tabs of nothing else say s
   );
   const notes = [...shown.querySelectorAll(".panel-note")].map((each) => each.textContent);
   expect(notes).toEqual([
+    "There is no summary yet. A few turns make one.",
     "Only the owner of the chat, Grace, sees its goal.",
     "Only the owner of the chat, Grace, sees what its next prompt consists of.",
     "Only the owner of the chat, Grace, sees its workspace; Files, Changes and Processes have what is in it.",

@@ -1,7 +1,7 @@
 /** A short sound when a turn has ended, if the person has chosen it; of all tabs one plays it. */
 import type { Chat, ChatStatus } from "../api/types.ts";
-import { createStore } from "../ui/store.ts";
-import { readStored, writeStored } from "../ui/stored.ts";
+import { createStore } from "../ui/stores/store.ts";
+import { readStored, writeStored } from "../ui/stores/stored.ts";
 
 const KEY = "parley.chime";
 const LOCK = "parley.chime";

@@ -5,22 +5,28 @@ import { Dialog } from "../ui/dialog.tsx";
 import { keysOf } from "./keys.ts";
 
 export function KeysDialog({ onClose }: { onClose: () => void }) {
-  const keys = keysOf(useSyncExternalStore(sendKey.subscribe, sendKey.get));
+  const groups = keysOf(useSyncExternalStore(sendKey.subscribe, sendKey.get));
   return (
     <Dialog title="Keys" onClose={onClose}>
-      <table className="keys">
-        <tbody>
-          {keys.map(([key, meaning]) => (
-            <tr key={key}>
-              <th scope="row">
-                {key.split(" ").map((each) =>
-                  each === "and" ? ` ${each} ` : <kbd key={each} className="kbd">{each}</kbd>,
-                )}
-              </th>
-              <td>{meaning}</td>
+      {/* It has the focus first, so that the list begins at its top. */}
+      <table className="keys" tabIndex={0}>
+        {groups.map(({ place, keys }) => (
+          <tbody key={place}>
+            <tr>
+              <th className="keys-place" scope="rowgroup" colSpan={2}>{place}</th>
             </tr>
-          ))}
-        </tbody>
+            {keys.map(([key, meaning]) => (
+              <tr key={key}>
+                <th scope="row">
+                  {key.split(" ").map((each, at) =>
+                    each === "and" ? <span key={at}> and </span> : <kbd key={at} className="kbd">{each}</kbd>,
+                  )}
+                </th>
+                <td>{meaning}</td>
+              </tr>
+            ))}
+          </tbody>
+        ))}
       </table>
       <div className="dialog-actions">
         <Button onClick={onClose}>Close</Button>

@@ -6,37 +6,70 @@ import { expandPanel, panelExpanded, panelOpen, showPanel } from "../panel/tabs/
 import { beginsChat, isMac } from "./new-chat-key.ts";
 import { toggleSide } from "./side-state.ts";
 
-const SENDING: Record<SendKey, readonly (readonly [string, string])[]> = {
+/** A key, or several that are told together, and what it does. */
+type KeyWords = readonly [keys: string, meaning: string];
+
+export interface KeyGroup {
+  place: string;
+  keys: readonly KeyWords[];
+}
+
+const SENDING: Record<SendKey, readonly KeyWords[]> = {
   enter: [
-    ["Enter", "Send (in the composer)"],
+    ["Enter", "Send"],
     ["Shift Enter", "New line"],
     ["Ctrl Enter", "Send at once, interrupting the turn"],
   ],
   "ctrl-enter": [
-    ["Ctrl Enter", "Send (in the composer)"],
+    ["Ctrl Enter", "Send"],
     ["Enter", "New line"],
     ["Ctrl Shift Enter", "Send at once, interrupting the turn"],
   ],
 };
 
-/** Every key with what it does, as the person has chosen them. */
-export const keysOf = (sends: SendKey): readonly (readonly [string, string])[] => [
-  ["?", "Show the keys"],
-  ["N", "New chat"],
-  // On Macs it writes an accent.
-  ...(isMac() ? [] : [["Alt N", "New chat, also while you write"] as const]),
-  ["Ctrl K", "Find chats, messages, files and commands"],
-  ["[ and ]", "Previous and next chat"],
-  ["K and J", "Previous and next message of yours"],
-  ["B", "Show or hide the list of chats"],
-  ["P", "Show or hide the panel beside a chat"],
-  ["Ctrl Shift E", "Give the panel all the place, or take it back"],
-  ["W", "What waits for me"],
-  ["G", "Go to the composer"],
-  ...SENDING[sends],
-  ["Up", "Earlier prompts (in an empty composer)"],
-  ["/", "Commands, skills and prompts (in the composer)"],
-  ["Esc", "Close what is offered, leave an edit, else interrupt the turn"],
+/** Every key with what it does, by where it does it, as the person has chosen them. */
+export const keysOf = (sends: SendKey): readonly KeyGroup[] => [
+  {
+    place: "Everywhere",
+    keys: [
+      ["?", "Show the keys"],
+      ["N", "New chat"],
+      // On Macs it writes an accent.
+      ...(isMac() ? [] : [["Alt N", "New chat, also while you write"] as const]),
+      ["Ctrl K", "Find chats, messages, files and commands"],
+      ["[ and ]", "Previous and next chat"],
+      ["B", "Show or hide the list of chats"],
+      ["W", "What waits for me"],
+    ],
+  },
+  {
+    place: "In a chat",
+    keys: [
+      ["G", "Go to the composer"],
+      ["K and J", "Previous and next message of yours"],
+      ["P", "Show or hide the panel beside it"],
+      ["Ctrl Shift E", "Give the panel all the place, or take it back"],
+      ["Esc", "Close what is offered, leave an edit, else interrupt the turn"],
+    ],
+  },
+  {
+    place: "In the composer",
+    keys: [
+      ...SENDING[sends],
+      ["Ctrl Shift V", "Paste a long text as text, not as a file"],
+      ["Up", "Earlier prompts (while it is empty)"],
+      ["/", "Commands, skills and prompts"],
+      ["@", "Resources of MCP servers"],
+    ],
+  },
+  {
+    place: "On what can be moved",
+    keys: [
+      ["Alt Up and Down", "Move a queued message, or a key of a provider"],
+      ["Alt Left and Right", "Move a tab of the panel"],
+      ["Left and Right", "Make the list of chats or the panel wider or narrower, at its edge"],
+    ],
+  },
 ];
 
 /** Events that tell parts of the page to do something. */

@@ -50,3 +50,25 @@ export const Failed: Story = {
     await settled(() => expect(canvas.textContent).toContain("The screen"));
   },
 };
+
+/** The menu of the person lists the keys, and so does `?`. */
+export const Keys: Story = {
+  before: () => serve(ME, () => PENDING),
+  render: page,
+  async play(canvas, press) {
+    const listed = () => [...canvas.querySelectorAll(".keys tr:has(td)")].map((each) => [...each.children].map((cell) => cell.textContent));
+    await settled(() => expect(button(canvas, "Ada")).toBeDefined());
+    await press(button(canvas, "Ada")!);
+    await press([...canvas.querySelectorAll("[role=menuitem]")].find((each) => each.textContent === "Keys")!);
+    expect(canvas.querySelector("dialog")?.textContent).toContain("In the composer");
+    expect(listed()).toEqual(expect.arrayContaining([
+      ["CtrlShiftV", "Paste a long text as text, not as a file"],
+      ["@", "Resources of MCP servers"],
+      ["AltUp and Down", "Move a queued message, or a key of a provider"],
+    ]));
+    await press(button(canvas, "Close")!);
+    expect(listed()).toEqual([]);
+    await act(async () => void document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "?", bubbles: true })));
+    expect(listed()).not.toEqual([]);
+  },
+};

@@ -1,6 +1,6 @@
 /** Whether the sidebar is open: beside the chat on wide screens, in place of it on a phone. */
-import { createStore } from "../ui/store.ts";
-import { readStored, writeStored } from "../ui/stored.ts";
+import { createStore } from "../ui/stores/store.ts";
+import { readStored, writeStored } from "../ui/stores/stored.ts";
 
 const KEY = "parley.side";
 

@@ -1,6 +1,6 @@
 /** The groups of the list of chats that are closed, kept in this browser. */
-import { createStore } from "../ui/store.ts";
-import { readStored, writeStored } from "../ui/stored.ts";
+import { createStore } from "../ui/stores/store.ts";
+import { readStored, writeStored } from "../ui/stores/stored.ts";
 
 const KEY = "parley.side.closed";
 

@@ -3,10 +3,11 @@ import { useState } from "react";
 import { useLocation } from "wouter";
 import { answered, api } from "../api/client.ts";
 import { me } from "../api/queries.ts";
+import { KEYS_SHOWN } from "../shell/keys.ts";
 import { Button } from "../ui/button.tsx";
 import { Menu, MenuHeading, MenuItem, MenuLine } from "../ui/menu.tsx";
 import { setTheme, type Theme, theme } from "../ui/theme.ts";
-import { readStored } from "../ui/stored.ts";
+import { readStored } from "../ui/stores/stored.ts";
 import { complain } from "../ui/toasts.tsx";
 
 const THEMES: readonly (readonly [Theme, string])[] = [
@@ -54,6 +55,9 @@ export function UserMenu() {
           Administration
         </MenuItem>
       )}
+      <MenuItem icon="question" onChoose={() => dispatchEvent(new Event(KEYS_SHOWN))}>
+        Keys
+      </MenuItem>
       <MenuLine />
       <MenuHeading>Colours</MenuHeading>
       {THEMES.map(([value, label]) => (

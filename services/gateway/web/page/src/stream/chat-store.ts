@@ -8,7 +8,7 @@ import { queryClient } from "../api/queries.ts";
 import type { ChatEvent, ListMessagesResponse, Message, QueuedMessage } from "../api/types.ts";
 import { onStored } from "../outbox/outbox.ts";
 import { frames } from "../ui/frames.ts";
-import { createStore, type Store } from "../ui/store.ts";
+import { createStore, type Store } from "../ui/stores/store.ts";
 import {
   afterGap,
   applyAll,

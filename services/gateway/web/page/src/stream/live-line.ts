@@ -1,5 +1,5 @@
 /** The last words of the answer that comes in the chat that is shown, for its row in the list. */
-import { createStore } from "../ui/store.ts";
+import { createStore } from "../ui/stores/store.ts";
 import type { Tail } from "./chat-state.ts";
 
 const CHARACTERS = 90;

@@ -5,7 +5,7 @@
  */
 import { createContext, use, useEffect, useSyncExternalStore } from "react";
 import type { ChatEvent } from "../api/types.ts";
-import { createStore, type Store } from "../ui/store.ts";
+import { createStore, type Store } from "../ui/stores/store.ts";
 import { applyOutput, type OutputState, processOf, UNREAD } from "./output-state.ts";
 
 /** So many are followed at a time; others wait for one of them to end. */

@@ -1,6 +1,6 @@
 /** A terminal in a frame of the page; the address names its process. */
 import "@xterm/xterm/css/xterm.css";
-import "../ui/tokens.css";
+import "../ui/styles/tokens.css";
 import "./terminal.css";
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";

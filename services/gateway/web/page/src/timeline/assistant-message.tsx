@@ -1,5 +1,5 @@
 import { memo } from "react";
-import { ActionCard } from "../cards/actions.tsx";
+import { ActionCard } from "../cards/actions/card.tsx";
 import { LooksCard } from "../cards/files.tsx";
 import { standingOf } from "../cards/outcome.ts";
 import { ToolCard } from "../cards/tool-card.tsx";

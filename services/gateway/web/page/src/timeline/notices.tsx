@@ -5,7 +5,7 @@ import { Visible } from "../ui/visible.tsx";
 export function Notices({ parts }: { parts: readonly Part[] }) {
   return parts.map((part, index) =>
     part.type === "notice" ? (
-      <p key={index} className="card-note notice-text">
+      <p key={index} className="card-note notice-words">
         {part.hook_name && <strong title={`The hook ${part.hook_name} says this`}><Visible>{part.hook_name}</Visible>: </strong>}
         <Visible>{part.text}</Visible>
       </p>

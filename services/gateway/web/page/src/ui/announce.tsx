@@ -1,6 +1,6 @@
 /** One polite live region for the page: it announces turns, never tokens. */
 import { useSyncExternalStore } from "react";
-import { createStore } from "./store.ts";
+import { createStore } from "./stores/store.ts";
 
 const store = createStore("");
 

@@ -13,7 +13,11 @@ export function Dialog({ title, wide, onClose, children }: DialogProps) {
   const titleId = useId();
   useEffect(() => {
     const dialog = element.current;
-    if (dialog && !dialog.open) dialog.showModal();
+    if (dialog && !dialog.open) {
+      dialog.showModal();
+      // What has the focus may stand below; a dialog is read from its title on.
+      dialog.scrollTop = 0;
+    }
     return () => dialog?.close();
   }, []);
   return (

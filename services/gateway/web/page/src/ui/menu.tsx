@@ -51,9 +51,16 @@ export function Menu({ button, label, head, onClosed, ref, children }: MenuProps
     menu.showPopover();
     const from = opener.current?.element ?? anchor.current?.firstElementChild;
     const point = opener.current?.point;
-    if (point) place(menu, new DOMRect(point.x, point.y));
-    else if (from) place(menu, from.getBoundingClientRect(), GAP);
+    function put(): void {
+      if (point) place(menu!, new DOMRect(point.x, point.y));
+      else if (from) place(menu!, from.getBoundingClientRect(), GAP);
+    }
+    put();
     (menu.querySelector<HTMLElement>("input") ?? itemsOf(menu)[0])?.focus();
+    // What is read later makes it larger, and must not push it over its button.
+    const observer = new ResizeObserver(put);
+    observer.observe(menu);
+    return () => observer.disconnect();
   }, [isOpen]);
 
   function close(): void {

@@ -1,6 +1,6 @@
 /** The edge of a pane, with which it is made wider: by pointer, or by the arrow keys. */
 import { type KeyboardEvent, type PointerEvent, useMemo, useRef, useState } from "react";
-import { readStored, writeStored } from "./stored.ts";
+import { readStored, writeStored } from "./stores/stored.ts";
 
 const STEP = 16;
 

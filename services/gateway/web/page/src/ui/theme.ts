@@ -1,5 +1,5 @@
 /** Light, dark or what the system says; kept in this browser. */
-import { readStored, writeStored } from "./stored.ts";
+import { readStored, writeStored } from "./stores/stored.ts";
 
 export type Theme = "system" | "light" | "dark";
 

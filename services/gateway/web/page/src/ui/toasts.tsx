@@ -3,7 +3,7 @@ import { useSyncExternalStore } from "react";
 import { wordsOf } from "../api/problem.ts";
 import { IconButton } from "./button.tsx";
 import { Notice } from "./states.tsx";
-import { createStore } from "./store.ts";
+import { createStore } from "./stores/store.ts";
 
 interface Toast {
   key: number;

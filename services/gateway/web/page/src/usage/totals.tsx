@@ -28,13 +28,13 @@ export function UsageTotals({ totals }: { totals: Totals }) {
       </dl>
       {totals.unpriced_calls > 0 && (
         <p className="field-hint">
-          {plural(totals.unpriced_calls, "call")} had no known price and are not in the cost.
+          {plural(totals.unpriced_calls, "call")} had no known price and {totals.unpriced_calls === 1 ? "is" : "are"} not in the cost.
         </p>
       )}
       {totals.estimated_calls > 0 && (
         <p className="field-hint">
-          {plural(totals.estimated_calls, "call")} ({money(totals.estimated_cost_micros)}) are estimates:
-          the provider did not report them.
+          {plural(totals.estimated_calls, "call")} ({money(totals.estimated_cost_micros)}) {totals.estimated_calls === 1 ? "is an estimate" : "are estimates"}:
+          the provider did not report {totals.estimated_calls === 1 ? "it" : "them"}.
         </p>
       )}
     </>

@@ -64,7 +64,7 @@ export const MayHaveRun: Story = {
   before: () => serve({ ...NOTHING, "/api/v1/unknown-outcomes": { items: [UNKNOWN] } }),
   render: () => <WaitingScreen />,
   async play(canvas) {
-    await shows(canvas, "It is not known whether execute ran");
+    await shows(canvas, "It is not known whether a command ran");
     expect(canvas.querySelector(".terminal-command")?.textContent).toBe("$ git push");
     expect([...canvas.querySelectorAll("ul a")].map((each) => each.getAttribute("href"))).toEqual(["/chats/c2#m17", "/chats/c2#m17"]);
     expect(canvas.textContent).toContain("Your next message in that chat takes this off the list.");

@@ -5,7 +5,7 @@ import "./waiting.css";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { actions, unknownOutcomes } from "../api/queries.ts";
-import { ActionCard } from "../cards/actions.tsx";
+import { ActionCard } from "../cards/actions/card.tsx";
 import { Loaded } from "../forms/loaded.tsx";
 import { ScreenHead } from "../shell/screen-head.tsx";
 import { ago } from "../ui/format.ts";

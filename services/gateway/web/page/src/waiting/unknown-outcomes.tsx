@@ -1,9 +1,9 @@
 /** Calls whose outcome is unknown, until a person's next message in their chat, or in its root. */
 import { Link } from "wouter";
 import type { UnknownOutcome } from "../api/types.ts";
-import { record, string } from "../cards/outcome.ts";
+import { callWords, record, string } from "../cards/outcome.ts";
 import { Json } from "../cards/tool-card.tsx";
-import { touchedBy } from "../cards/touched.ts";
+import { touchedBy } from "../cards/actions/touched.ts";
 import { ago } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Visible } from "../ui/visible.tsx";
@@ -33,7 +33,7 @@ function MayHaveRun({ outcome }: { outcome: UnknownOutcome }) {
     <div className="action" role="group" aria-label="May have run">
       <div className="action-head">
         <Icon name="warn" />
-        <span>It is not known whether <code><Visible>{outcome.tool_name}</Visible></code> ran</span>
+        <span>It is not known whether <Visible>{callWords(outcome.tool_name)}</Visible> ran</span>
       </div>
       {command && (
         <div className="terminal">
@@ -42,7 +42,7 @@ function MayHaveRun({ outcome }: { outcome: UnknownOutcome }) {
       )}
       {touched && <p className="action-touched">{touched.what} <Visible>{touched.names.join(", ")}</Visible></p>}
       <details open={!command}>
-        <summary>All arguments</summary>
+        <summary>All arguments for <code><Visible>{outcome.tool_name}</Visible></code></summary>
         <Json value={args} />
       </details>
       <p>Look before it is repeated, and tell what you found. Your next message in <Taking outcome={outcome} /> takes this off the list.</p>

@@ -71,8 +71,8 @@ export function WorkspaceTable({ rows, empty, owners, onChanged }: WorkspaceTabl
           ),
         },
         { title: "Disk", isNumber: true, cell: (row) => (row.usage ? bytes(row.usage.disk_bytes) : "") },
-        { title: "Used", cell: (row) => ago(row.last_used_at, now) },
-        { title: "Stops", cell: (row) => (row.deadline && LIVE.has(row.state ?? "") ? until(row.deadline, now) : "") },
+        { title: "Used", isShort: true, cell: (row) => ago(row.last_used_at, now) },
+        { title: "Stops", isShort: true, cell: (row) => (row.deadline && LIVE.has(row.state ?? "") ? until(row.deadline, now) : "") },
         {
           title: "",
           cell: (row) => {

@@ -1,6 +1,6 @@
 /** Whether the panel beside the chat is open, which this browser keeps, and whether it has the place of the chat. */
-import { createStore } from "../../ui/store.ts";
-import { readStored, writeStored } from "../../ui/stored.ts";
+import { createStore } from "../../ui/stores/store.ts";
+import { readStored, writeStored } from "../../ui/stores/stored.ts";
 
 const KEY = "parley.panel";
 

@@ -1,6 +1,6 @@
 /** The tabs of the panel by chat: which is open and which are put away, kept in this browser. */
-import { createStore } from "../../ui/store.ts";
-import { readStored, writeStored } from "../../ui/stored.ts";
+import { createStore } from "../../ui/stores/store.ts";
+import { readStored, writeStored } from "../../ui/stores/stored.ts";
 
 export interface ChatTabs {
   chatId: string;

@@ -1,6 +1,6 @@
 /** The order of the tabs of the panel, the same in all chats and kept in this browser. */
-import { createStore } from "../../ui/store.ts";
-import { readStored, writeStored } from "../../ui/stored.ts";
+import { createStore } from "../../ui/stores/store.ts";
+import { readStored, writeStored } from "../../ui/stores/stored.ts";
 
 const KEY = "parley.panel.order";
 
