@@ -48,6 +48,7 @@ class WorkspaceOptions:
         profile: The maximum that its processes may write; None for that of the call.
         network: The maximum that they may reach, and the default of a call.
         quota: Its quota.
+        owner_id: The user of Parley whose it is; empty if that is not known.
     """
 
     files: Path | None = None
@@ -56,6 +57,7 @@ class WorkspaceOptions:
     profile: Profile | None = None
     network: Network | None = None
     quota: Quota = NO_QUOTA
+    owner_id: str = ""
 
 
 DEFAULT_OPTIONS: Final = WorkspaceOptions()
