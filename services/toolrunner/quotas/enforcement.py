@@ -174,15 +174,20 @@ class Quotas:
     async def _bound_processes(self, members: Members) -> bool:
         """End workspaces that stayed at their process limit; return whether one is at the limit.
 
-        The kernel refuses further processes; but the attempts take locks that every fork needs.
+        The kernel refuses further processes; but the attempts take locks that every fork needs. One
+        that was ended for that before is ended as soon as it is there again.
         """
-        is_close = False
+        is_close, now_s = False, self.clock.monotonic()
+        delays = self.workspaces.restart_delays
         for workspace_id, own in members.items():
             bound = self.workspaces.quota_of(workspace_id).pids
             is_full = bool(bound) and len(own) >= bound - PIDS_SPARE
             self._full[workspace_id] = self._full.get(workspace_id, 0) + 1 if is_full else 0
             is_close |= is_full
-            if self._full[workspace_id] >= FULL_LOOKS:
+            looks_max = 1 if delays.was_ended(workspace_id, now_s) else FULL_LOOKS
+            if self._full[workspace_id] >= looks_max:
+                owner_id = self.workspaces.at(workspace_id).options.owner_id
+                delays.note(workspace_id, owner_id, self.clock.monotonic())
                 await self._end(workspace_id, PIDS, members)
         return is_close
 

@@ -12,6 +12,7 @@ import pytest
 
 from parley.clock import FakeClock
 from support.host.busy_threads import busy_threads
+from toolrunner.directories.restart_delays import FIRST_S
 from toolrunner.directories.workspaces import WorkspaceOptions, Workspaces
 from toolrunner.primitives.domain import Limits, ProcessId, Quota, WorkspaceId
 from toolrunner.primitives.errors import QuotaExceeded
@@ -19,6 +20,7 @@ from toolrunner.processes.scan import Leader, Member, ProcessScan
 from toolrunner.processes.service import Processes
 from toolrunner.quotas.cpu_priority import CROWD, CpuPriorities, CpuUse
 from toolrunner.quotas.disk import LOOK_AGAIN_S, LOOK_OVER_S, Space, Use, is_due, overrun
+from toolrunner.quotas.enforcement import PIDS_SPARE as PIDS_SPARED
 from toolrunner.quotas.enforcement import Quotas
 from toolrunner.quotas.socket_memory import SocketMemory, SocketMeter
 from toolrunner.spawner import Seen, descendants, running_processes
@@ -392,6 +394,21 @@ async def test_quotas_are_enforced_while_other_work_holds_all_threads(
         async with asyncio.timeout(20):
             await quotas.look()
     assert processes.ended == ["w5"]
+
+
+async def test_a_workspace_that_has_too_many_processes_again_is_ended_sooner(
+    tmp_path: Path, sleepers: dict[int, Leader]
+) -> None:
+    processes = Ending({pid: each for pid, each in sleepers.items() if each.workspace_id == "w1"})
+    quotas, workspaces = overfull(tmp_path, processes)
+    # With one process it is as close to the limit as counts.
+    workspaces.quota = Quota(pids=PIDS_SPARED + 1)
+    ended = []
+    for _ in range(4):
+        await quotas.look()
+        ended.append(len(processes.ended))
+    assert ended == [0, 0, 1, 2]
+    assert workspaces.restart_delays.left_s(WorkspaceId("w1"), 0.0) == 2 * FIRST_S
 
 
 def test_a_process_whose_first_thread_ended_is_counted_with_its_memory() -> None:
