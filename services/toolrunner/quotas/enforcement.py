@@ -11,7 +11,8 @@ processes are killed.
 import logging
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -47,12 +48,14 @@ logger = logging.getLogger(__name__)
 LOOK_S: Final = 0.5
 #: When a workspace uses more than half of its limit.
 LOOK_CLOSELY_S: Final = 0.1
-#: How soon it is noticed that many tasks are started, and how many are.
+#: How soon it is noticed that many tasks are started, or that much of the disk is used, and how
+#: many and how much that is.
 GLANCE_S: Final = 0.1
 RUSH: Final = 32
+RUSH_BYTES: Final = 64 * 1024**2
 #: Scanning takes at most 1/SHARE of the time, unless that would be too late.
 SHARE: Final = 10
-#: The same while many tasks are started: 1/SHARE_RUSH.
+#: The same while many tasks are started or much is written: 1/SHARE_RUSH.
 SHARE_RUSH: Final = 3
 LOOK_LATEST_S: Final = 1.0
 MEASURE_S: Final = 300.0
@@ -78,6 +81,7 @@ class Quotas:
     sockets: SocketMemory
     directory: Path
     clock: Clock
+    space: Callable[[Path], Space] = Space.of
     #: Quotas are enforced whatever other work holds the threads of this process.
     thread: OwnThreads = field(default_factory=partial(OwnThreads, "quotas"))
     _uses: dict[WorkspaceId, Use] = field(default_factory=dict)
@@ -106,13 +110,20 @@ class Quotas:
             pause_s = usual_s if is_urgent else max(usual_s, min(SHARE * took_s, LOOK_LATEST_S))
 
     async def _rest(self, pause_s: float, least_s: float) -> None:
-        """Sleep, but only until many tasks were started at once."""
-        began_s, tasks = self.clock.monotonic(), tasks_now()
+        """Sleep, but only until many tasks were started at once, or much was written."""
+        began_s, tasks, free_bytes = self.clock.monotonic(), tasks_now(), self._free_bytes()
         while (left_s := began_s + pause_s - self.clock.monotonic()) > 0:
             await self.clock.sleep(left_s if self._is_deserted else min(left_s, GLANCE_S))
             is_rested = self.clock.monotonic() - began_s >= least_s
-            if is_rested and tasks_now() - tasks >= RUSH:
+            if not is_rested:
+                continue
+            if tasks_now() - tasks >= RUSH or free_bytes - self._free_bytes() >= RUSH_BYTES:
                 return
+
+    def _free_bytes(self) -> int:
+        with suppress(OSError):
+            return self.space(self.directory).free_bytes
+        return 0
 
     async def look(self) -> bool:
         """Check once; return whether to check again very soon."""
@@ -192,7 +203,7 @@ class Quotas:
         return is_close
 
     async def _bound_disk(self, members: Members) -> None:
-        space = Space.of(self.directory)
+        space = self.space(self.directory)
         for workspace_id in {*members, *self.workspaces.overruns}:
             try:
                 await self._bound_disk_of(workspace_id, space, members)

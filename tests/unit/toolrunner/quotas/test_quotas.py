@@ -18,10 +18,11 @@ from toolrunner.primitives.domain import Limits, ProcessId, Quota, WorkspaceId
 from toolrunner.primitives.errors import QuotaExceeded
 from toolrunner.processes.scan import Leader, Member, ProcessScan
 from toolrunner.processes.service import Processes
+from toolrunner.quotas import enforcement
 from toolrunner.quotas.cpu_priority import CROWD, CpuPriorities, CpuUse
 from toolrunner.quotas.disk import LOOK_AGAIN_S, LOOK_OVER_S, Space, Use, is_due, overrun
+from toolrunner.quotas.enforcement import GLANCE_S, LOOK_S, RUSH_BYTES, Quotas
 from toolrunner.quotas.enforcement import PIDS_SPARE as PIDS_SPARED
-from toolrunner.quotas.enforcement import Quotas
 from toolrunner.quotas.socket_memory import SocketMemory, SocketMeter
 from toolrunner.spawner import Seen, descendants, running_processes
 from toolrunner.spawner.client.node_programs import NodePrograms
@@ -409,6 +410,28 @@ async def test_a_workspace_that_has_too_many_processes_again_is_ended_sooner(
         ended.append(len(processes.ended))
     assert ended == [0, 0, 1, 2]
     assert workspaces.restart_delays.left_s(WorkspaceId("w1"), 0.0) == 2 * FIRST_S
+
+
+async def test_a_workspace_that_writes_fast_is_measured_before_the_next_look_is_due(
+    tmp_path: Path, sleepers: dict[int, Leader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Other programs of this machine may start many tasks.
+    monkeypatch.setattr(enforcement, "tasks_now", lambda: 0)
+    processes = Ending({pid: each for pid, each in sleepers.items() if each.workspace_id == "w5"})
+    quotas, _ = overfull(tmp_path, processes)
+    free_bytes = 10 * RUSH_BYTES
+    quotas.space = lambda _: Space(free_bytes, 1000)
+    clock = cast(FakeClock, quotas.clock)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(quotas.run())
+        for written_bytes in (RUSH_BYTES - 1, 1):
+            assert await clock.until_sleeping() == pytest.approx(GLANCE_S)
+            assert (processes.ended, clock.monotonic() < LOOK_S) == ([], True)
+            free_bytes -= written_bytes
+            clock.advance(GLANCE_S)
+        await clock.until_sleeping()
+        running.cancel()
+    assert processes.ended == ["w5"]
 
 
 def test_a_process_whose_first_thread_ended_is_counted_with_its_memory() -> None:
