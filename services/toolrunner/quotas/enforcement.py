@@ -8,15 +8,16 @@ administrator rights; so the usage of a workspace is measured, and when it is to
 processes are killed.
 """
 
+import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from parley.clock import Clock
 from toolrunner.directories.workspaces import Workspace, Workspaces
@@ -42,6 +43,8 @@ from toolrunner.quotas.socket_memory import SocketMemory
 from toolrunner.sandbox import SocketUse, tasks_now
 from toolrunner.spawner import children_of, send
 from toolrunner.spawner.client.node_programs import NodePrograms, ProgramFailed
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -89,25 +92,38 @@ class Quotas:
     #: For each socket the number of consecutive scans with descriptors in flight.
     _in_flight: dict[WorkspaceId, dict[int, int]] = field(default_factory=dict)
     _is_deserted: bool = False
+    _is_over: bool = False
+    #: The processes at the last scan.
+    _members: Members = field(default_factory=dict)
 
     async def run(self) -> None:
         """Check periodically, until the spawner exits."""
         pause_s, took_s = LOOK_S, 0.0
-        while True:
-            await self._rest(pause_s, SHARE_RUSH * took_s)
-            started_s = self.clock.monotonic()
-            try:
-                is_close = await self.look()
-            except OSError as error:
-                logger.warning("workspaces could not be looked at: %s", error)
-                is_close = False
-            except SpawnerGone:
-                return
-            took_s = self.clock.monotonic() - started_s
-            usual_s = LOOK_CLOSELY_S if is_close else LOOK_S
-            # A workspace that is about to be ended is not spared because it slows down the scan.
-            is_urgent = any(self._full.values())
-            pause_s = usual_s if is_urgent else max(usual_s, min(SHARE * took_s, LOOK_LATEST_S))
+        async with asyncio.TaskGroup() as tasks:
+            measuring: asyncio.Task[None] | None = None
+            while not self._is_over:
+                await self._rest(pause_s, SHARE_RUSH * took_s)
+                started_s = self.clock.monotonic()
+                is_close = await self._attempted(self._look_at_processes()) or False
+                took_s = self.clock.monotonic() - started_s
+                # Not awaited: a workspace may use up processes and memory while one is measured.
+                if measuring is None or measuring.done():
+                    measuring = tasks.create_task(self._attempted(self._bound_disk(self._members)))
+                usual_s = LOOK_CLOSELY_S if is_close else LOOK_S
+                # A workspace that is about to be ended is not spared because it slows down the
+                # scan.
+                is_urgent = any(self._full.values())
+                pause_s = usual_s if is_urgent else max(usual_s, min(SHARE * took_s, LOOK_LATEST_S))
+
+    async def _attempted(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """Return the result of work, None if it failed; without a spawner all is over."""
+        try:
+            return await work
+        except OSError as error:
+            logger.warning("workspaces could not be looked at: %s", error)
+        except SpawnerGone:
+            self._is_over = True
+        return None
 
     async def _rest(self, pause_s: float, least_s: float) -> None:
         """Sleep, but only until many tasks were started at once, or much was written."""
@@ -127,15 +143,20 @@ class Quotas:
 
     async def look(self) -> bool:
         """Check once; return whether to check again very soon."""
+        is_close = await self._look_at_processes()
+        await self._bound_disk(self._members)
+        return is_close
+
+    async def _look_at_processes(self) -> bool:
         leaders = self.processes.leaders()
         self._is_deserted = not leaders and not children_of(self.scan.spawner_pid)
         members = {} if self._is_deserted else await self.thread.run(self.scan.take, leaders)
+        self._members = members
         is_close = await self._bound_processes(members)
         if members:
             sockets = await self.sockets.take(members)
             is_close |= await self.thread.run(self._bound_memories, members, sockets)
         await self.shares.look(members)
-        await self._bound_disk(members)
         return is_close
 
     def _bound_memories(self, members: Members, sockets: Mapping[WorkspaceId, SocketUse]) -> bool:
