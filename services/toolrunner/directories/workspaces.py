@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final, Protocol
 
+from toolrunner.directories.restart_delays import RestartDelays
 from toolrunner.directories.users import Users
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.tree import hand_over
@@ -48,6 +49,7 @@ class WorkspaceOptions:
         profile: The maximum that its processes may write; None for that of the call.
         network: The maximum that they may reach, and the default of a call.
         quota: Its quota.
+        owner_id: The user of Parley whose it is; empty if that is not known.
     """
 
     files: Path | None = None
@@ -56,6 +58,7 @@ class WorkspaceOptions:
     profile: Profile | None = None
     network: Network | None = None
     quota: Quota = NO_QUOTA
+    owner_id: str = ""
 
 
 DEFAULT_OPTIONS: Final = WorkspaceOptions()
@@ -203,6 +206,7 @@ class Workspaces:
         options: Settings of single workspaces.
         quota: The default quota.
         overruns: Workspaces that exceed their disk quota.
+        restart_delays: How long commands wait in workspaces that had too many processes.
     """
 
     def __init__(
@@ -210,6 +214,7 @@ class Workspaces:
     ) -> None:
         self.quota = quota
         self.overruns: dict[WorkspaceId, QuotaExceeded] = {}
+        self.restart_delays = RestartDelays()
         self.admission: Admission = AllAdmitted()
         self.reading_gate: ReadingGate = OpenGate()
         self.options: dict[WorkspaceId, WorkspaceOptions] = {}

@@ -219,6 +219,7 @@ class FileWorkerPool:
                 # It watches repositories, and runs no programs of the workspace.
                 may_watch=True,
             ),
+            owner_id=workspace.options.owner_id,
         )
         # Set before it runs, so that it is ended in any case.
         pooled.process_id = process_id

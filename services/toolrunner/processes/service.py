@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from signal import SIGTERM
 from types import TracebackType
+from typing import Final
 
 from parley.clock import Clock
 from parley.rpc import detached
@@ -35,6 +36,9 @@ from toolrunner.processes.termination import ProcessTerminator, SignalRequest
 from toolrunner.processes.wait import Wait, WaitResult, wait_output
 from toolrunner.processes.writers import ChatWriters
 from toolrunner.spawner.client.spawner import GRACE_S, KILL_S, Adopted, Ended, Spawner
+
+#: How late a start that is delayed learns that this node stops.
+DELAY_STEP_S: Final = 0.5
 
 
 class Processes:
@@ -81,6 +85,7 @@ class Processes:
         self._tasks = BackgroundTasks(supervision)
         self._spawner = spawner
         self._workspaces = workspaces
+        self._clock = clock
         self._registry = Registry(journal=journal, workspaces=workspaces, clock=clock)
         self._scratch = ScratchDirectories(workspaces)
         monitor = ProcessMonitor(
@@ -175,9 +180,16 @@ class Processes:
     async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> StartResult:
         """Start a process once; a repeated request attaches to it.
 
+        In a workspace that was ended it waits for a while; a caller who gives up starts nothing.
+
         Raises:
             ToolrunnerError: It is refused, and nothing was started.
         """
+        delays = self._workspaces.restart_delays
+        while left_s := delays.left_s(scope.workspace_id, self._clock.monotonic()):
+            if self._registry.stopping.is_set():
+                break
+            await self._clock.sleep(min(left_s, DELAY_STEP_S))
         return await self._tasks.complete(self._start(effect, scope, spec), context=detached())
 
     async def _start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> StartResult:

@@ -293,6 +293,7 @@ class ProcessStarter:
             quota=self.workspaces.quota_of(record.workspace_id),
             # Of a writer that of its chat, so that a later call that may only read can end it.
             mark=record.process_id if is_reader(record) else record.chat_id,
+            owner_id=workspace.options.owner_id,
         )
         try:
             launched = await self.spawner.start(launch, self.monitor.exited)

@@ -8,14 +8,16 @@ administrator rights; so the usage of a workspace is measured, and when it is to
 processes are killed.
 """
 
+import asyncio
 import logging
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from parley.clock import Clock
 from toolrunner.directories.workspaces import Workspace, Workspaces
@@ -42,17 +44,21 @@ from toolrunner.sandbox import SocketUse, tasks_now
 from toolrunner.spawner import children_of, send
 from toolrunner.spawner.client.node_programs import NodePrograms, ProgramFailed
 
+T = TypeVar("T")
+
 logger = logging.getLogger(__name__)
 
 LOOK_S: Final = 0.5
 #: When a workspace uses more than half of its limit.
 LOOK_CLOSELY_S: Final = 0.1
-#: How soon it is noticed that many tasks are started, and how many are.
+#: How soon it is noticed that many tasks are started, or that much of the disk is used, and how
+#: many and how much that is.
 GLANCE_S: Final = 0.1
 RUSH: Final = 32
+RUSH_BYTES: Final = 64 * 1024**2
 #: Scanning takes at most 1/SHARE of the time, unless that would be too late.
 SHARE: Final = 10
-#: The same while many tasks are started: 1/SHARE_RUSH.
+#: The same while many tasks are started or much is written: 1/SHARE_RUSH.
 SHARE_RUSH: Final = 3
 LOOK_LATEST_S: Final = 1.0
 MEASURE_S: Final = 300.0
@@ -78,6 +84,7 @@ class Quotas:
     sockets: SocketMemory
     directory: Path
     clock: Clock
+    space: Callable[[Path], Space] = Space.of
     #: Quotas are enforced whatever other work holds the threads of this process.
     thread: OwnThreads = field(default_factory=partial(OwnThreads, "quotas"))
     _uses: dict[WorkspaceId, Use] = field(default_factory=dict)
@@ -85,46 +92,71 @@ class Quotas:
     #: For each socket the number of consecutive scans with descriptors in flight.
     _in_flight: dict[WorkspaceId, dict[int, int]] = field(default_factory=dict)
     _is_deserted: bool = False
+    _is_over: bool = False
+    #: The processes at the last scan.
+    _members: Members = field(default_factory=dict)
 
     async def run(self) -> None:
         """Check periodically, until the spawner exits."""
         pause_s, took_s = LOOK_S, 0.0
-        while True:
-            await self._rest(pause_s, SHARE_RUSH * took_s)
-            started_s = self.clock.monotonic()
-            try:
-                is_close = await self.look()
-            except OSError as error:
-                logger.warning("workspaces could not be looked at: %s", error)
-                is_close = False
-            except SpawnerGone:
-                return
-            took_s = self.clock.monotonic() - started_s
-            usual_s = LOOK_CLOSELY_S if is_close else LOOK_S
-            # A workspace that is about to be ended is not spared because it slows down the scan.
-            is_urgent = any(self._full.values())
-            pause_s = usual_s if is_urgent else max(usual_s, min(SHARE * took_s, LOOK_LATEST_S))
+        async with asyncio.TaskGroup() as tasks:
+            measuring: asyncio.Task[None] | None = None
+            while not self._is_over:
+                await self._rest(pause_s, SHARE_RUSH * took_s)
+                started_s = self.clock.monotonic()
+                is_close = await self._attempted(self._look_at_processes()) or False
+                took_s = self.clock.monotonic() - started_s
+                # Not awaited: a workspace may use up processes and memory while one is measured.
+                if measuring is None or measuring.done():
+                    measuring = tasks.create_task(self._attempted(self._bound_disk(self._members)))
+                usual_s = LOOK_CLOSELY_S if is_close else LOOK_S
+                # A workspace that is about to be ended is not spared because it slows down the
+                # scan.
+                is_urgent = any(self._full.values())
+                pause_s = usual_s if is_urgent else max(usual_s, min(SHARE * took_s, LOOK_LATEST_S))
+
+    async def _attempted(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """Return the result of work, None if it failed; without a spawner all is over."""
+        try:
+            return await work
+        except OSError as error:
+            logger.warning("workspaces could not be looked at: %s", error)
+        except SpawnerGone:
+            self._is_over = True
+        return None
 
     async def _rest(self, pause_s: float, least_s: float) -> None:
-        """Sleep, but only until many tasks were started at once."""
-        began_s, tasks = self.clock.monotonic(), tasks_now()
+        """Sleep, but only until many tasks were started at once, or much was written."""
+        began_s, tasks, free_bytes = self.clock.monotonic(), tasks_now(), self._free_bytes()
         while (left_s := began_s + pause_s - self.clock.monotonic()) > 0:
             await self.clock.sleep(left_s if self._is_deserted else min(left_s, GLANCE_S))
             is_rested = self.clock.monotonic() - began_s >= least_s
-            if is_rested and tasks_now() - tasks >= RUSH:
+            if not is_rested:
+                continue
+            if tasks_now() - tasks >= RUSH or free_bytes - self._free_bytes() >= RUSH_BYTES:
                 return
+
+    def _free_bytes(self) -> int:
+        with suppress(OSError):
+            return self.space(self.directory).free_bytes
+        return 0
 
     async def look(self) -> bool:
         """Check once; return whether to check again very soon."""
+        is_close = await self._look_at_processes()
+        await self._bound_disk(self._members)
+        return is_close
+
+    async def _look_at_processes(self) -> bool:
         leaders = self.processes.leaders()
         self._is_deserted = not leaders and not children_of(self.scan.spawner_pid)
         members = {} if self._is_deserted else await self.thread.run(self.scan.take, leaders)
+        self._members = members
         is_close = await self._bound_processes(members)
         if members:
             sockets = await self.sockets.take(members)
             is_close |= await self.thread.run(self._bound_memories, members, sockets)
         await self.shares.look(members)
-        await self._bound_disk(members)
         return is_close
 
     def _bound_memories(self, members: Members, sockets: Mapping[WorkspaceId, SocketUse]) -> bool:
@@ -174,20 +206,25 @@ class Quotas:
     async def _bound_processes(self, members: Members) -> bool:
         """End workspaces that stayed at their process limit; return whether one is at the limit.
 
-        The kernel refuses further processes; but the attempts take locks that every fork needs.
+        The kernel refuses further processes; but the attempts take locks that every fork needs. One
+        that was ended for that before is ended as soon as it is there again.
         """
-        is_close = False
+        is_close, now_s = False, self.clock.monotonic()
+        delays = self.workspaces.restart_delays
         for workspace_id, own in members.items():
             bound = self.workspaces.quota_of(workspace_id).pids
             is_full = bool(bound) and len(own) >= bound - PIDS_SPARE
             self._full[workspace_id] = self._full.get(workspace_id, 0) + 1 if is_full else 0
             is_close |= is_full
-            if self._full[workspace_id] >= FULL_LOOKS:
+            looks_max = 1 if delays.was_ended(workspace_id, now_s) else FULL_LOOKS
+            if self._full[workspace_id] >= looks_max:
+                owner_id = self.workspaces.at(workspace_id).options.owner_id
+                delays.note(workspace_id, owner_id, self.clock.monotonic())
                 await self._end(workspace_id, PIDS, members)
         return is_close
 
     async def _bound_disk(self, members: Members) -> None:
-        space = Space.of(self.directory)
+        space = self.space(self.directory)
         for workspace_id in {*members, *self.workspaces.overruns}:
             try:
                 await self._bound_disk_of(workspace_id, space, members)

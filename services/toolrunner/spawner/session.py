@@ -1,7 +1,7 @@
 """The protocol between the service and the spawner.
 
-In:  {"number", "op": "start", "id", "workspace", "argv", "root", "workdir", "environment",
-      "has_input", "terminal": [rows, columns] or null,
+In:  {"number", "op": "start", "id", "workspace", "user", "argv", "root", "workdir",
+      "environment", "has_input", "terminal": [rows, columns] or null,
       "confinement": that of the sandbox, or null, "limits": {name: number}, "required": [name],
       "mark": one that it cannot remove, or ""}
      {"number", "op": "signal", "id", "signal", "leader_only", "tell_gone"}
@@ -27,12 +27,14 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from toolrunner.spawner.adoption import AdoptionSocket, Candidate
 from toolrunner.spawner.child import ChildProcess
 from toolrunner.spawner.children import ChildProcesses
 from toolrunner.spawner.frames import CHUNK_BYTES, FrameChannel, Frames
+from toolrunner.spawner.start_queue import StartQueue
 
 #: Spawners and services of different versions are incompatible.
 VERSION = 7
@@ -52,6 +54,7 @@ class SpawnerSession:
     adoption_socket: AdoptionSocket | None
     adoption_s: float
     frames: Frames = field(default_factory=Frames)
+    starts: StartQueue = field(default_factory=StartQueue)
     is_over: bool = False
     give_up_at: float | None = None
     #: When each duty that failed is due again.
@@ -67,13 +70,19 @@ class SpawnerSession:
             left_s = self.left_s()
             if self.give_up_at is not None and self.give_up_at <= time.monotonic():
                 return
-            for key, _ in self.selector.select(left_s):
-                try:
-                    self.handle(key, wakeup_fd)
-                except Exception:
-                    # All processes of the node would end with this program.
-                    print_failure()
-                    time.sleep(FAILED_S)  # noqa: TID251 (what failed may be ready again at once)
+            for key, _ in self.selector.select(0 if self.starts else left_s):
+                self.survive(partial(self.handle, key, wakeup_fd))
+            if self.starts:
+                # One only: until the next, other users may ask for theirs.
+                self.survive(lambda: self.obey(self.starts.take()))
+
+    def survive(self, work: Callable[[], None]) -> None:
+        """Do some work; an unexpected failure is printed, as all processes would end with it."""
+        try:
+            work()
+        except Exception:
+            print_failure()
+            time.sleep(FAILED_S)  # noqa: TID251 (what failed may be ready again at once)
 
     def handle(self, key: selectors.SelectorKey, wakeup_fd: int) -> None:
         """Handle one ready source."""
@@ -136,11 +145,23 @@ class SpawnerSession:
             self.hang_up()
             return False
         for message in self.frames.feed(data):
-            self.obey(message)
+            self.receive(message)
         return True
+
+    def receive(self, message: dict[str, Any]) -> None:
+        """Queue a start; handle any other request, after the starts that come before it."""
+        if message["op"] == "start":
+            self.starts.put(message)
+            return
+        for start in self.starts.take_before(message):
+            self.obey(start)
+        self.obey(message)
 
     def hang_up(self) -> None:
         """Wait for the next service, if any process is kept or runs."""
+        while self.starts:
+            # It is in the journal of the service, and the next one looks for it here.
+            self.obey(self.starts.take())
         if self.service.channel is not None:
             self.selector.unregister(self.service.channel)
             self.service.channel.close()

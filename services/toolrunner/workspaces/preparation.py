@@ -202,6 +202,7 @@ def options_of(placement: Placement) -> WorkspaceOptions:
         PROFILES.get(placement.spec.profile),
         NETWORKS.get(placement.spec.policy.network.access),
         _quota(placement.spec.policy.limits),
+        placement.owner_id,
     )
 
 

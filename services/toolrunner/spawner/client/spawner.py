@@ -54,6 +54,7 @@ class Launch:
     required: tuple[str, ...] = ()  # Limits without which it must not start.
     quota: Quota = NO_QUOTA  # Of its workspace, as far as a control group can enforce it.
     mark: str = ""  # A mark that it and its descendants cannot remove; empty for none.
+    owner_id: str = ""  # The user among whose starts it waits; empty for its workspace's.
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +210,7 @@ class SpawnerProcess:
                 op="start",
                 id=launch.process_id,
                 workspace=launch.workspace_id,
+                user=launch.owner_id,
                 argv=launch.argv,
                 root=str(launch.root),
                 workdir=launch.workdir,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.clock import SystemClock
+from parley.clock import Clock, FakeClock, SystemClock
 from parley.process import TimeOrderedIds
 from support.host.conditions import until
 from support.host.supervised import supervision
@@ -19,7 +19,7 @@ from toolrunner.journal.records import Effect
 from toolrunner.journal.thread import open_journal
 from toolrunner.primitives.domain import ChatId, Scope, WorkspaceId
 from toolrunner.processes.domain import ProcessSpec
-from toolrunner.processes.service import Processes
+from toolrunner.processes.service import DELAY_STEP_S, Processes
 from toolrunner.spawner.client.startup import running_spawner
 from toolrunner.spawner.control_groups import ControlGroups
 
@@ -37,8 +37,10 @@ OTHER = "sleep\x007509"
 
 
 @asynccontextmanager
-async def processes_in(directory: Path, *, has_groups: bool) -> AsyncIterator[Processes]:
-    clock = SystemClock()
+async def processes_in(
+    directory: Path, *, has_groups: bool, clock: Clock | None = None
+) -> AsyncIterator[tuple[Processes, Workspaces]]:
+    clock, workspaces = clock or SystemClock(), Workspaces(directory / "workspaces")
     new_id = TimeOrderedIds(clock, random_source())
     async with (
         running_spawner(directory, adoption_s=0, has_groups=has_groups) as spawner,
@@ -49,7 +51,7 @@ async def processes_in(directory: Path, *, has_groups: bool) -> AsyncIterator[Pr
             journal=journal,
             spawner=spawner.process,
             adopted=(),
-            workspaces=Workspaces(directory / "workspaces"),
+            workspaces=workspaces,
             sandbox=UNCONFINED,
             clock=clock,
             supervision=supervision(clock),
@@ -58,7 +60,7 @@ async def processes_in(directory: Path, *, has_groups: bool) -> AsyncIterator[Pr
             cursor_of=lambda response: 0,
         ) as processes,
     ):
-        yield processes
+        yield processes, workspaces
 
 
 def random_source() -> random.Random:
@@ -100,7 +102,7 @@ def has_groups(request: pytest.FixtureRequest) -> bool:
 async def test_e6_a_workspace_that_ends_takes_every_daemon_along(
     tmp_path: Path, has_groups: bool
 ) -> None:
-    async with processes_in(tmp_path, has_groups=has_groups) as processes:
+    async with processes_in(tmp_path, has_groups=has_groups) as (processes, _):
         await start(processes, "ending", DAEMONS)
         await start(processes, "other", "exec sleep 7509")
         await seen(*MARKS, OTHER)
@@ -116,10 +118,47 @@ async def test_e6_a_workspace_that_ends_takes_every_daemon_along(
 async def test_an_empty_workspace_ends_at_once(tmp_path: Path, has_groups: bool) -> None:
     async with (
         asyncio.timeout(WITHIN_S),
-        processes_in(tmp_path, has_groups=has_groups) as processes,
+        processes_in(tmp_path, has_groups=has_groups) as (processes, _),
     ):
         ended = await processes.end_workspace(WorkspaceId("nobody"), grace_s=60)
         assert (ended.asked, ended.killed) == (0, 0)
+
+
+async def test_a_command_waits_in_a_workspace_that_was_ended_and_nowhere_else(
+    tmp_path: Path,
+) -> None:
+    clock = FakeClock()
+    async with (
+        asyncio.timeout(WITHIN_S),
+        processes_in(tmp_path, has_groups=False, clock=clock) as (processes, workspaces),
+        asyncio.TaskGroup() as tasks,
+    ):
+        workspaces.restart_delays.note(WorkspaceId("ended"), "ann", clock.monotonic())
+        delayed = tasks.create_task(start(processes, "ended", "exec sleep 7511"))
+        await start(processes, "other", "exec sleep 7512")
+        for _ in range(2):
+            await clock.until_sleeping_for(DELAY_STEP_S)
+            assert not delayed.done()
+            clock.advance(DELAY_STEP_S)
+        await delayed
+        assert [each.workspace_id for each in processes.leaders().values()] == ["other", "ended"]
+
+
+async def test_a_delayed_command_whose_caller_gives_up_is_not_started(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with (
+        asyncio.timeout(WITHIN_S),
+        processes_in(tmp_path, has_groups=False, clock=clock) as (processes, workspaces),
+        asyncio.TaskGroup() as tasks,
+    ):
+        workspaces.restart_delays.note(WorkspaceId("ended"), "ann", clock.monotonic())
+        delayed = tasks.create_task(start(processes, "ended", "exec sleep 7513"))
+        await clock.until_sleeping_for(DELAY_STEP_S)
+        delayed.cancel()
+        await asyncio.wait((delayed,))
+        clock.advance(60.0)
+        await start(processes, "ended", "exec sleep 7514")
+        assert len(processes.leaders()) == 1
 
 
 async def test_what_a_killed_spawner_left_in_its_group_is_ended_by_the_next(

@@ -1,29 +1,19 @@
-import asyncio
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from parley.clock import FakeClock
-from support.host.busy_threads import busy_threads
 from toolrunner.directories.workspaces import WorkspaceOptions, Workspaces
 from toolrunner.primitives.domain import Limits, ProcessId, Quota, WorkspaceId
 from toolrunner.primitives.errors import QuotaExceeded
 from toolrunner.processes.scan import Leader, Member, ProcessScan
-from toolrunner.processes.service import Processes
 from toolrunner.quotas.cpu_priority import CROWD, CpuPriorities, CpuUse
 from toolrunner.quotas.disk import LOOK_AGAIN_S, LOOK_OVER_S, Space, Use, is_due, overrun
-from toolrunner.quotas.enforcement import Quotas
-from toolrunner.quotas.socket_memory import SocketMemory, SocketMeter
 from toolrunner.spawner import Seen, descendants, running_processes
-from toolrunner.spawner.client.node_programs import NodePrograms
-from toolrunner.spawner.client.spawner import Launch, Launched, LaunchFailed, OnExit, Spawner
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.control_groups_v1 import ControlGroupsV1
 from toolrunner.spawner.limits import PIDS_SPARE
@@ -303,95 +293,6 @@ async def test_e3_who_computes_without_pause_gives_way_to_everybody() -> None:
         finally:
             busy.kill()
             calm.kill()
-
-
-class EmptyingSpawner:
-    """Starts nothing, and takes away the directories that a program would have looked at."""
-
-    def __init__(self, directory: Path, but: str) -> None:
-        self.directory = directory
-        self.but = but
-
-    async def start(self, launch: Launch, on_exit: OnExit) -> Launched:
-        for name in launch.argv:
-            path = Path(name)
-            if path.is_relative_to(self.directory) and self.but not in path.parts:
-                shutil.rmtree(path, ignore_errors=True)
-        raise LaunchFailed("exec", 2)
-
-    async def forget(self, process_id: ProcessId) -> None:
-        """Nothing was kept."""
-
-
-@dataclass
-class Ending:
-    """Processes that only are, and are ended."""
-
-    running: dict[int, Leader]
-    ended: list[str] = field(default_factory=list)
-
-    def leaders(self) -> dict[int, Leader]:
-        return self.running
-
-    def blame(self, process_id: ProcessId, exceeded: str) -> None:
-        """What they exceeded is not looked at here."""
-
-    async def end_workspace(self, workspace_id: WorkspaceId, grace_s: float, *, first: int) -> None:
-        self.ended.append(workspace_id)
-
-
-NAMES = tuple(f"w{number}" for number in range(8))
-
-
-@pytest.fixture
-def sleepers() -> Iterator[dict[int, Leader]]:
-    """A process for each of some workspaces."""
-    running = {name: subprocess.Popen(["sleep", "600"]) for name in NAMES}
-    yield {each.pid: Leader(WorkspaceId(name), ProcessId(name)) for name, each in running.items()}
-    for each in running.values():
-        each.kill()
-        each.wait()
-
-
-def overfull(directory: Path, processes: Ending) -> tuple[Quotas, Workspaces]:
-    """Return the quotas of some workspaces, of which w5 uses too much."""
-    workspaces = Workspaces(directory, quota=Quota(disk_bytes=1024**2))
-    for name in NAMES:
-        workspaces.prepared(WorkspaceId(name))
-    (directory / "w5" / "files" / "big").write_bytes(os.urandom(2 * 1024**2))
-    clock = FakeClock()
-    spawner = EmptyingSpawner(directory, "w5")
-    quotas = Quotas(
-        processes=cast(Processes, processes),
-        workspaces=workspaces,
-        scan=ProcessScan(os.getpid(), dict),
-        programs=NodePrograms(cast(Spawner, spawner), lambda: "p"),
-        shares=CpuPriorities(clock, ToldGroups()),
-        sockets=SocketMemory(cast(SocketMeter, spawner), clock),
-        directory=directory,
-        clock=clock,
-    )
-    return quotas, workspaces
-
-
-async def test_a_workspace_that_vanishes_while_it_is_measured_does_not_spare_the_others(
-    tmp_path: Path, sleepers: dict[int, Leader]
-) -> None:
-    processes = Ending(sleepers)
-    quotas, workspaces = overfull(tmp_path, processes)
-    await quotas.look()
-    assert (processes.ended, set(workspaces.overruns)) == (["w5"], {"w5"})
-
-
-async def test_quotas_are_enforced_while_other_work_holds_all_threads(
-    tmp_path: Path, sleepers: dict[int, Leader]
-) -> None:
-    processes = Ending(sleepers)
-    quotas, _ = overfull(tmp_path, processes)
-    with busy_threads():
-        async with asyncio.timeout(20):
-            await quotas.look()
-    assert processes.ended == ["w5"]
 
 
 def test_a_process_whose_first_thread_ended_is_counted_with_its_memory() -> None:
