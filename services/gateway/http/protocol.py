@@ -127,6 +127,8 @@ class _ReceivedRequest:
                 await self._app(scope, receive, answer)
             finally:
                 admitted()
+                # It holds the scope, which would otherwise wait for the garbage collector.
+                del scope[AUTHENTICATED]
 
         self._start(app)
 

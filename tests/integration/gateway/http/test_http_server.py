@@ -1,8 +1,10 @@
 """What the HTTP port does with connections before there is a request, seen from a raw socket."""
 
 import asyncio
+import gc
 import json
 import socket
+import weakref
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from typing import Any
@@ -392,6 +394,31 @@ async def test_clients_that_do_not_read_their_answers_delay_no_other_request() -
             await connection.send(HEAD + b"Authorization: Bearer greedy\r\n\r\n")
         while app.started < many:
             await one_iteration()
+
+
+class Kept:
+    """Something that an application puts into the scope of a request."""
+
+
+async def test_an_answered_request_is_freed_without_the_garbage_collector() -> None:
+    kept: list[weakref.ref[Kept]] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["kept"] = Kept()
+        kept.append(weakref.ref(scope["kept"]))
+        await greet(scope, receive, send)
+
+    async with connected(app=app) as (connection,):
+        gc.disable()
+        try:
+            for _ in range(2):
+                await connection.send(HEAD + b"Content-Length: 0\r\n\r\n")
+                assert await connection.answer() == (200, b"0")
+            # A connection knows its last request.
+            first, _ = kept
+            assert first() is None
+        finally:
+            gc.enable()
 
 
 class CountedRequests:
