@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from parley.clock import Clock, SystemClock
+from parley.postgres.array_types import introduce_arrays
 from parley.postgres.errors import PoolExhausted
 from parley.postgres.pool import Connection, Pool
 from parley.postgres.session import Session, SessionLimits, outage_of, typed_outages
@@ -132,7 +133,9 @@ def _pool(
     kind = asyncpg.Connection if statements is None else observed_connection(statements)
 
     async def connect() -> Connection:
-        return await asyncpg.connect(**session.arguments(), connection_class=kind)
+        connection = await asyncpg.connect(**session.arguments(), connection_class=kind)
+        introduce_arrays(connection)
+        return connection
 
     return Pool(connect, size_max=connections_max, patience_s=patience_s)
 

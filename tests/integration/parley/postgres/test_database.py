@@ -3,6 +3,7 @@ import os
 import signal
 from collections.abc import Coroutine
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import asyncpg
 import pytest
@@ -26,6 +27,11 @@ from support.database.taken_pool import all_taken
 KILL_ALL = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE pid <> pg_backend_pid() AND datname = current_database()
+"""
+
+# What asyncpg asked the server about types on this connection.
+QUESTIONS_ABOUT_TYPES = """
+    SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE 'WITH RECURSIVE typeinfo_tree%'
 """
 
 
@@ -245,3 +251,21 @@ async def test_what_is_put_aside_is_free_when_all_others_are_taken(empty_databas
 async def test_nothing_put_aside_leaves_one_pool(empty_database: str) -> None:
     async with Database.open(empty_database, application_name="t", connections_max=4) as database:
         assert database.side_pool is database.pool
+
+
+async def test_a_new_connection_knows_the_arrays_of_statements(empty_database: str) -> None:
+    a, b = UUID(int=1), UUID(int=2)
+    given = ([a, b, None], [1, 2**40, None], [1, -1, None], [True, False, None], [[a], [b]])
+    async with (
+        Database.open(empty_database, application_name="t", connections_max=4) as database,
+        database.pool.acquire() as connection,
+    ):
+        row = await connection.fetchrow(
+            "SELECT $1::uuid[], $2::bigint[], $3::int[], $4::bool[], $5::uuid[]", *given
+        )
+        assert row is not None
+        assert tuple(row) == given
+        assert await connection.fetchval(QUESTIONS_ABOUT_TYPES) == 0
+        # Those of other types are asked for.
+        await connection.fetchval("SELECT $1::date[]", [])
+        assert await connection.fetchval(QUESTIONS_ABOUT_TYPES) == 1
