@@ -20,8 +20,12 @@ from toolrunner.journal.thread import open_journal
 from toolrunner.primitives.domain import ChatId, Scope, WorkspaceId
 from toolrunner.processes.domain import ProcessSpec
 from toolrunner.processes.service import DELAY_STEP_S, Processes
+from toolrunner.spawner.client.spawner import Launch, Launched, OnExit, SpawnerProcess
 from toolrunner.spawner.client.startup import running_spawner
 from toolrunner.spawner.control_groups import ControlGroups
+from toolrunner.workspaces.domain.placement import HostState, Placement
+from toolrunner.workspaces.domain.spec import Scratch, WorkspaceSpec
+from toolrunner.workspaces.preparation import options_of
 
 WITHIN_S = 10.0
 #: One that stays, and four that detach themselves in ever more thorough ways.
@@ -142,6 +146,25 @@ async def test_a_command_waits_in_a_workspace_that_was_ended_and_nowhere_else(
             clock.advance(DELAY_STEP_S)
         await delayed
         assert [each.workspace_id for each in processes.leaders().values()] == ["other", "ended"]
+
+
+async def test_a_command_is_started_among_those_of_the_owner_of_its_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launched, launch_process = [], SpawnerProcess.start
+
+    async def recorded(spawner: SpawnerProcess, launch: Launch, on_exit: OnExit) -> Launched:
+        launched.append((launch.workspace_id, launch.owner_id))
+        return await launch_process(spawner, launch, on_exit)
+
+    monkeypatch.setattr(SpawnerProcess, "start", recorded)
+    scratch = Placement(
+        WorkspaceId("w"), 1, "ann", HostState.READY, WorkspaceSpec(Scratch()), SystemClock().now()
+    )
+    async with processes_in(tmp_path, has_groups=False) as (processes, workspaces):
+        workspaces.options[scratch.workspace_id] = options_of(scratch)
+        await start(processes, "w", "true")
+    assert launched == [("w", "ann")]
 
 
 async def test_a_delayed_command_whose_caller_gives_up_is_not_started(tmp_path: Path) -> None:
