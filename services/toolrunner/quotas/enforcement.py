@@ -108,7 +108,7 @@ class Quotas:
                 took_s = self.clock.monotonic() - started_s
                 # Not awaited: a workspace may use up processes and memory while one is measured.
                 if measuring is None or measuring.done():
-                    measuring = tasks.create_task(self._attempted(self._bound_disk(self._members)))
+                    measuring = tasks.create_task(self._attempted(self._bound_disk()))
                 usual_s = LOOK_CLOSELY_S if is_close else LOOK_S
                 # A workspace that is about to be ended is not spared because it slows down the
                 # scan.
@@ -144,7 +144,7 @@ class Quotas:
     async def look(self) -> bool:
         """Check once; return whether to check again very soon."""
         is_close = await self._look_at_processes()
-        await self._bound_disk(self._members)
+        await self._bound_disk()
         return is_close
 
     async def _look_at_processes(self) -> bool:
@@ -220,14 +220,14 @@ class Quotas:
             if self._full[workspace_id] >= looks_max:
                 owner_id = self.workspaces.at(workspace_id).options.owner_id
                 delays.note(workspace_id, owner_id, self.clock.monotonic())
-                await self._end(workspace_id, PIDS, members)
+                await self._end(workspace_id, PIDS)
         return is_close
 
-    async def _bound_disk(self, members: Members) -> None:
+    async def _bound_disk(self) -> None:
         space = self.space(self.directory)
-        for workspace_id in {*members, *self.workspaces.overruns}:
+        for workspace_id in {*self._members, *self.workspaces.overruns}:
             try:
-                await self._bound_disk_of(workspace_id, space, members)
+                await self._bound_disk_of(workspace_id, space)
             except OSError as error:
                 # One that was removed, or cannot be read, does not affect the others.
                 logger.warning(
@@ -236,9 +236,7 @@ class Quotas:
                     extra={"workspace_id": workspace_id},
                 )
 
-    async def _bound_disk_of(
-        self, workspace_id: WorkspaceId, space: Space, members: Members
-    ) -> None:
+    async def _bound_disk_of(self, workspace_id: WorkspaceId, space: Space) -> None:
         quota = self.workspaces.quota_of(workspace_id)
         if _is_gone(self.workspaces.at(workspace_id).directory):
             self.forget(workspace_id)
@@ -246,7 +244,7 @@ class Quotas:
         before = self._uses.get(workspace_id)
         if not is_due(before, quota, space, self.clock.monotonic()):
             return
-        use = await self._measured(workspace_id, space, members.get(workspace_id, ()))
+        use = await self._measured(workspace_id, space)
         self._uses[workspace_id] = use
         problem = overrun(use, quota)
         if problem is None and self._in_flight.get(workspace_id):
@@ -259,14 +257,18 @@ class Quotas:
         self.workspaces.overruns[workspace_id] = problem
         # A command that removes files may continue, however much is left to remove.
         if known is None or problem.used > known.used:
-            await self._end(workspace_id, problem.dimension, members)
+            await self._end(workspace_id, problem.dimension)
 
-    async def _end(self, workspace_id: WorkspaceId, dimension: str, members: Members) -> None:
+    async def _end(self, workspace_id: WorkspaceId, dimension: str) -> None:
         logger.warning(
             "everything in a workspace is ended: it uses more than it may",
             extra={"workspace_id": workspace_id, "dimension": dimension},
         )
-        for process_id in {each.process_id for each in members.get(workspace_id, ())} - {""}:
+        # Those of now: a measurement takes a while, and commands may have started meanwhile.
+        leaders = self.processes.leaders().values()
+        running = {each.process_id for each in leaders if each.workspace_id == workspace_id}
+        known = {each.process_id for each in self._members.get(workspace_id, ())} - {""}
+        for process_id in running | known:
             self.processes.blame(process_id, dimension)
         await self.processes.end_workspace(workspace_id, 0.0, first=signal.SIGKILL)
 
@@ -277,9 +279,7 @@ class Quotas:
         self._in_flight.pop(workspace_id, None)
         self.workspaces.overruns.pop(workspace_id, None)
 
-    async def _measured(
-        self, workspace_id: WorkspaceId, space: Space, members: tuple[Member, ...]
-    ) -> Use:
+    async def _measured(self, workspace_id: WorkspaceId, space: Space) -> Use:
         started_s = self.clock.monotonic()
         workspace = self.workspaces.at(workspace_id)
         try:
@@ -287,7 +287,7 @@ class Quotas:
             named = await self._named(paths)
         except PermissionError:
             named = Walked(0, 0, unread=1)
-        held = await self.thread.run(_held, workspace, members)
+        held = await self.thread.run(_held, workspace, self._members.get(workspace_id, ()))
         now_s = self.clock.monotonic()
         return Use(
             disk_bytes=named.disk_bytes + held.disk_bytes,

@@ -53,7 +53,8 @@ class HangingSpawner:
 
     async def start(self, launch: Launch, on_exit: OnExit) -> Launched:
         self.starts.append(launch.argv[0])
-        return await asyncio.get_running_loop().create_future()
+        launched: asyncio.Future[Launched] = asyncio.get_running_loop().create_future()
+        return await launched
 
     async def forget(self, process_id: ProcessId) -> None:
         """Nothing was kept."""
@@ -65,13 +66,14 @@ class Ending:
 
     running: dict[int, Leader]
     ended: list[str] = field(default_factory=list)
+    blamed: list[tuple[str, str]] = field(default_factory=list)
     has_ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def leaders(self) -> dict[int, Leader]:
         return self.running
 
     def blame(self, process_id: ProcessId, exceeded: str) -> None:
-        """What they exceeded is not looked at here."""
+        self.blamed.append((process_id, exceeded))
 
     async def end_workspace(self, workspace_id: WorkspaceId, grace_s: float, *, first: int) -> None:
         self.ended.append(workspace_id)
@@ -119,6 +121,23 @@ async def test_a_workspace_that_vanishes_while_it_is_measured_does_not_spare_the
     quotas, workspaces = overfull(tmp_path, processes)
     await quotas.look()
     assert (processes.ended, set(workspaces.overruns)) == (["w5"], {"w5"})
+
+
+async def test_a_command_that_started_while_its_workspace_was_measured_learns_why_it_is_ended(
+    tmp_path: Path, sleepers: dict[int, Leader]
+) -> None:
+    processes = Ending(sleepers)
+    quotas, _ = overfull(tmp_path, processes)
+    later = Leader(WorkspaceId("w5"), ProcessId("later"))
+
+    def space(directory: Path) -> Space:
+        # Read after the processes, at the begin of a measurement.
+        processes.running = {**sleepers, 2**30: later}
+        return Space.of(directory)
+
+    quotas.space = space
+    await quotas.look()
+    assert sorted(processes.blamed) == [("later", "disk_bytes"), ("w5", "disk_bytes")]
 
 
 async def test_quotas_are_enforced_while_other_work_holds_all_threads(
