@@ -1,6 +1,7 @@
 """What the documents claim must be there."""
 
 import re
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -108,6 +109,22 @@ def test_every_file_that_the_guide_names_exists() -> None:
     paths = re.findall(r"`((?:\w+/)+[\w.*]*|\w+\.(?:toml|yaml))`", guide)
     assert len(paths) > 50
     assert [path for path in paths if not list(ROOT.glob(path.rstrip("/")))] == []
+
+
+def test_every_commit_that_the_guide_names_is_in_the_history() -> None:
+    if git("rev-parse", "--is-shallow-repository") != "false":
+        pytest.skip("there is no complete history of git here")
+    commits = re.findall(r"ommit `([0-9a-f]{8})`", (ROOT / "docs" / "extending.md").read_text())
+    assert len(commits) >= 5
+    assert [
+        commit for commit in commits if git("merge-base", "--is-ancestor", commit, "HEAD") is None
+    ] == []
+
+
+def git(*arguments: str) -> str | None:
+    """Return what a command of git prints, or None if it fails."""
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def test_every_invariant_names_tests_that_exist() -> None:
