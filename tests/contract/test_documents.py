@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +15,7 @@ FEATURES = (ROOT / "docs" / "features.md").read_text()
 PROOFS = re.findall(r"`([\w/]+\.py)::(test_\w+)`", FEATURES)
 SCENARIOS = (ROOT / "docs" / "mcp-scenarios.md").read_text()
 SECURITY = (ROOT / "docs" / "security.md").read_text()
+SERVICES = ("chatd", "gateway", "toolrunner", "mcpgateway")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
@@ -132,6 +134,39 @@ def test_every_invariant_names_tests_that_exist() -> None:
     paths = re.findall(r"`(tests/[\w/.]+)`", invariants)
     assert paths
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("drawn", "package"),
+    [("libs/parley", "parley"), *((name, name) for name in SERVICES)],
+)
+def test_the_drawn_slices_are_those_of_the_import_contracts(drawn: str, package: str) -> None:
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (layers,) = (
+        each["layers"]
+        for each in linter["contracts"]
+        if each["type"] == "layers" and each.get("containers") == [package]
+    )
+    depths = {
+        name: depth for depth, layer in enumerate(layers) for name in re.findall(r"\w+", layer)
+    }
+    names = drawn_slices()[drawn]
+    assert sorted(names) == sorted(depths)
+    # From the highest layer to the lowest.
+    assert [depths[name] for name in names] == sorted(depths.values())
+
+
+def test_the_drawn_services_are_those_of_the_import_contracts() -> None:
+    assert sorted(drawn_slices()["services"]) == sorted(SERVICES)
+
+
+def drawn_slices() -> dict[str, list[str]]:
+    """Return what is drawn for each label of the picture of slices, as it is read."""
+    block = (ROOT / "ARCHITECTURE.md").read_text().split("\n## Slices\n")[1].split("```")[1]
+    rows = re.split(r"^([a-z/]+):", re.sub(r"\([^)]*\)", "", block), flags=re.MULTILINE)[1:]
+    return {
+        label: re.findall(r"\w+", text) for label, text in zip(rows[::2], rows[1::2], strict=True)
+    }
 
 
 def test_every_metric_of_the_table_exists() -> None:
