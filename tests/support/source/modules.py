@@ -10,8 +10,8 @@ GENERATED = ("libs/parley/api", "libs/buf")
 
 
 @cache
-def tracked_modules() -> tuple[Path, ...]:
-    """Return our Python and TypeScript sources, whether committed yet or not."""
+def tracked_files() -> tuple[Path, ...]:
+    """Return all files of the repository, whether committed yet or not."""
     listing = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -20,12 +20,16 @@ def tracked_modules() -> tuple[Path, ...]:
         text=True,
     )
     paths = (Path(name) for name in listing.stdout.splitlines())
+    return tuple(path for path in paths if (ROOT / path).exists())
+
+
+@cache
+def tracked_modules() -> tuple[Path, ...]:
+    """Return our Python and TypeScript sources, whether committed yet or not."""
     return tuple(
         path
-        for path in paths
-        if path.suffix in {".py", ".ts", ".tsx"}
-        and not any(map(path.is_relative_to, GENERATED))
-        and (ROOT / path).exists()
+        for path in tracked_files()
+        if path.suffix in {".py", ".ts", ".tsx"} and not any(map(path.is_relative_to, GENERATED))
     )
 
 
