@@ -1,6 +1,8 @@
 """What the documents claim must be there."""
 
 import re
+import subprocess
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -13,6 +15,7 @@ FEATURES = (ROOT / "docs" / "features.md").read_text()
 PROOFS = re.findall(r"`([\w/]+\.py)::(test_\w+)`", FEATURES)
 SCENARIOS = (ROOT / "docs" / "mcp-scenarios.md").read_text()
 SECURITY = (ROOT / "docs" / "security.md").read_text()
+SERVICES = ("chatd", "gateway", "toolrunner", "mcpgateway")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
@@ -110,11 +113,60 @@ def test_every_file_that_the_guide_names_exists() -> None:
     assert [path for path in paths if not list(ROOT.glob(path.rstrip("/")))] == []
 
 
+def test_every_commit_that_the_guide_names_is_in_the_history() -> None:
+    if git("rev-parse", "--is-shallow-repository") != "false":
+        pytest.skip("there is no complete history of git here")
+    commits = re.findall(r"ommit `([0-9a-f]{8})`", (ROOT / "docs" / "extending.md").read_text())
+    assert len(commits) >= 5
+    assert [
+        commit for commit in commits if git("merge-base", "--is-ancestor", commit, "HEAD") is None
+    ] == []
+
+
+def git(*arguments: str) -> str | None:
+    """Return what a command of git prints, or None if it fails."""
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
 def test_every_invariant_names_tests_that_exist() -> None:
     invariants = (ROOT / "ARCHITECTURE.md").read_text().split("## Invariants")[1].split("## ")[0]
     paths = re.findall(r"`(tests/[\w/.]+)`", invariants)
     assert paths
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("drawn", "package"),
+    [("libs/parley", "parley"), *((name, name) for name in SERVICES)],
+)
+def test_the_drawn_slices_are_those_of_the_import_contracts(drawn: str, package: str) -> None:
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (layers,) = (
+        each["layers"]
+        for each in linter["contracts"]
+        if each["type"] == "layers" and each.get("containers") == [package]
+    )
+    depths = {
+        name: depth for depth, layer in enumerate(layers) for name in re.findall(r"\w+", layer)
+    }
+    names = drawn_slices()[drawn]
+    assert sorted(names) == sorted(depths)
+    # From the highest layer to the lowest.
+    assert [depths[name] for name in names] == sorted(depths.values())
+
+
+def test_the_drawn_services_are_those_of_the_import_contracts() -> None:
+    assert sorted(drawn_slices()["services"]) == sorted(SERVICES)
+
+
+def drawn_slices() -> dict[str, list[str]]:
+    """Return what is drawn for each label of the picture of slices, as it is read."""
+    block = (ROOT / "ARCHITECTURE.md").read_text().split("\n## Slices\n")[1].split("```")[1]
+    rows = re.split(r"^([a-z/]+):", re.sub(r"\([^)]*\)", "", block), flags=re.MULTILINE)[1:]
+    return {
+        label: re.findall(r"\w+", text) for label, text in zip(rows[::2], rows[1::2], strict=True)
+    }
 
 
 def test_every_metric_of_the_table_exists() -> None:

@@ -2,6 +2,11 @@
 
 The rule is a comment `# May run: RULE, RULE.` above the constant with the statement, or above the
 function that runs a statement which it builds or is given. `docs/security.md` explains the rules.
+
+Statements elsewhere are not read. The SQLite files of toolrunner have one reader, the process of
+their node, and no column that names a person, so that a statement could not tell callers apart.
+Statements of `parley.postgres` and `parley.bus` name no table with rows of a service, and the
+outbox of `parley.audit_log` is filled and emptied by processes alone.
 """
 
 import ast

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import parley.api
-from support.source.modules import ROOT, modules_below, source_of
+from support.source.modules import ROOT, modules_below, source_of, tracked_files
 
 GLOSSARY = ROOT / "docs" / "glossary.md"
 ROW = re.compile(r"^\| ([^|]+) \| ([^|]*) \| ([^|]+) \|$", re.MULTILINE)
@@ -35,6 +35,24 @@ BANNED = frozenset(
         "workshop",
     }
 )
+#: Words that are plain in a sentence or in an identifier, and a metaphor as the name of a file.
+BANNED_IN_FILES = BANNED | {
+    "beats",
+    "carried",
+    "carrying",
+    "cells",
+    "family",
+    "labelling",
+    "news",
+    "offers",
+    "passage",
+    "quick",
+    "resting",
+    "rooms",
+    "sites",
+}
+#: The entries of the menu of the page's composer.
+PLAIN_FILES = frozenset({Path("services/gateway/web/page/src/composer/offers.tsx")})
 
 
 def test_every_resource_of_the_protos_is_in_the_glossary() -> None:
@@ -53,6 +71,15 @@ def test_no_name_is_a_metaphor_that_was_replaced() -> None:
         if {word.lower() for word in WORD.findall(name)} & BANNED
     }
     assert sorted(found) == []
+
+
+def test_no_file_is_named_by_a_metaphor_that_was_replaced() -> None:
+    found = [
+        path
+        for path in tracked_files()
+        if {word.lower() for part in path.parts for word in WORD.findall(part)} & BANNED_IN_FILES
+    ]
+    assert {*found} - PLAIN_FILES == set()
 
 
 def described() -> set[str]:

@@ -60,7 +60,7 @@ class Link:
         self._is_shared = is_shared
         self._on_orphaned = moving
         self._clock = clock
-        self._carried: dict[int, LinkSubscription] = {}
+        self._subscriptions: dict[int, LinkSubscription] = {}
         self._requests: asyncio.Queue[_Request | None] = asyncio.Queue()
         self._held: list[_Request | None] = []  # At most one: a request after a batch of calls.
         self._tunnel = CallTunnel(self._requests.put_nowait)
@@ -91,7 +91,7 @@ class Link:
         """
         if self.is_over:
             raise LinkLost
-        self._carried[subscription.id] = subscription
+        self._subscriptions[subscription.id] = subscription
         subscription.placed(self)
         token = self._token(subscription)
         if subscription.chat_id:
@@ -112,7 +112,7 @@ class Link:
     def remove(self, subscription: LinkSubscription) -> None:
         """Remove a subscription."""
         subscription.link = None
-        if self._carried.pop(subscription.id, None) is not None and not self.is_over:
+        if self._subscriptions.pop(subscription.id, None) is not None and not self.is_over:
             closing = api.CloseSubscription(subscription_id=subscription.id)
             self._requests.put_nowait(api.ConnectRequest(close=closing))
 
@@ -123,7 +123,7 @@ class Link:
 
     def renew_all(self) -> None:
         """Renew the tokens of all subscriptions."""
-        for subscription in self._carried.values():
+        for subscription in self._subscriptions.values():
             renewing = api.RenewSubscription(
                 subscription_id=subscription.id, authorization=self._token(subscription)
             )
@@ -133,13 +133,13 @@ class Link:
         """End the stream."""
         self._requests.put_nowait(None)
 
-    def carried(self) -> list[LinkSubscription]:
+    def subscriptions(self) -> list[LinkSubscription]:
         """Return the current subscriptions."""
-        return list(self._carried.values())
+        return list(self._subscriptions.values())
 
     def left(self) -> list[LinkSubscription]:
         """Remove and return the subscriptions, after the stream has ended."""
-        left, self._carried = list(self._carried.values()), {}
+        left, self._subscriptions = list(self._subscriptions.values()), {}
         return left
 
     async def run(self) -> None:
@@ -225,13 +225,13 @@ class Link:
 
     def _give_up(self, subscription_id: int) -> None:
         """End the stream of one client, which reconnects."""
-        subscription = self._carried.get(subscription_id)
+        subscription = self._subscriptions.get(subscription_id)
         if subscription is not None:
             self.remove(subscription)
             subscription.end(Ending.GOING_AWAY)
 
     def _deliver(self, delivery: EncodedDelivery) -> None:
-        subscription = self._carried.get(delivery.subscription_id)
+        subscription = self._subscriptions.get(delivery.subscription_id)
         if subscription is None:
             return
         if not subscription.opened.done() and not delivery.HasField("closed"):
@@ -247,7 +247,7 @@ class Link:
             self._closed(subscription, delivery.closed.reason)
 
     def _closed(self, subscription: LinkSubscription, reason: int) -> None:
-        self._carried.pop(subscription.id, None)
+        self._subscriptions.pop(subscription.id, None)
         subscription.link = None
         match reason:
             case api.CLOSE_REASON_RESYNC:

@@ -108,7 +108,7 @@ class Links:
         """Move every subscription to the process that it prefers now."""
         moved = 0
         for address, link in list(self._links.items()):
-            for subscription in link.carried():
+            for subscription in link.subscriptions():
                 if subscription.link is not link or self._prefers(subscription, address):
                     continue
                 link.remove(subscription)

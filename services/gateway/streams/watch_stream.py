@@ -31,7 +31,7 @@ class WatchStream:
         stream: Writes events to the client.
         call: Streams responses until one has the field `closed`.
         first: The response that was already read.
-        event_of: Returns the type and the JSON of a response; None for one without news.
+        event_of: Returns the type and the JSON of a response; None for one without an event.
         about: Fields of all events.
     """
 

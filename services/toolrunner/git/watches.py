@@ -76,7 +76,7 @@ GitEvent = Snapshot | Looked | Gone | Quiet | Ended
 class Listener:
     """The pending events of one subscriber; of each repository only the latest."""
 
-    news: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
     waiting: dict[str, GitEvent] = field(default_factory=dict)
 
     def tell(self, name: str, event: GitEvent) -> None:
@@ -85,12 +85,12 @@ class Listener:
             self.waiting.clear()
         self.waiting.pop(name, None)
         self.waiting[name] = event
-        self.news.set()
+        self.changed.set()
 
     async def next(self) -> list[GitEvent]:
         """Wait for events and return all pending ones."""
-        await self.news.wait()
-        self.news.clear()
+        await self.changed.wait()
+        self.changed.clear()
         notices = [*self.waiting.values()]
         self.waiting.clear()
         return notices

@@ -58,8 +58,8 @@ BIRTH = KINDS.index("pid")
 USER, OBJECTS = KINDS.index("user"), KINDS.index("ipc")
 TREES_MAX = 8
 #: Creating a namespace set takes longer than most commands, and one command follows another.
-RESTING_S = 60.0
-RESTING_MAX = 256
+IDLE_S = 60.0
+IDLE_MAX = 256
 
 
 class Forked(NamedTuple):
@@ -245,7 +245,7 @@ class NamespaceSets:
 
     Attributes:
         on_listener: Called with the workspace and each listener that is created.
-        resting: Workspaces whose namespace sets have no processes, and since when.
+        idle: Workspaces whose namespace sets have no processes, and since when.
         dying: First processes of ended namespace sets, with their workspaces, until they are
             reaped; the kernel keeps each until no process is left inside.
         user_limits: The budget of resources that the kernel counts per user.
@@ -253,7 +253,7 @@ class NamespaceSets:
 
     sets: dict[Key, NamespaceSet] = field(default_factory=dict)
     on_listener: Callable[[str, int], None] = field(default=lambda workspace, listener: None)
-    resting: dict[str, float] = field(default_factory=dict)
+    idle: dict[str, float] = field(default_factory=dict)
     dying: dict[int, str] = field(default_factory=dict)
     user_limits: UserLimits = field(default_factory=UserLimits)
 
@@ -278,7 +278,7 @@ class NamespaceSets:
         Raises:
             OSError: The kernel refused.
         """
-        self.resting.pop(workspace, None)
+        self.idle.pop(workspace, None)
         key = key_of(workspace, confinement)
         if key not in self.sets:
             has_own_user = owner_of(confinement) >= 0
@@ -297,24 +297,24 @@ class NamespaceSets:
 
     def rest(self, workspace: str, now_s: float) -> None:
         """Mark the namespace sets of a workspace as idle; they are kept for the next process."""
-        self.resting.pop(workspace, None)
+        self.idle.pop(workspace, None)
         if self.of(workspace):
-            self.resting[workspace] = now_s
-        while len(self.resting) > RESTING_MAX:
-            self.end(next(iter(self.resting)))
+            self.idle[workspace] = now_s
+        while len(self.idle) > IDLE_MAX:
+            self.end(next(iter(self.idle)))
 
     def end_rested(self, now_s: float) -> float | None:
         """End the sets that have been idle for long; return when the next ones expire."""
-        while self.resting:
-            workspace, since_s = next(iter(self.resting.items()))
-            if since_s + RESTING_S > now_s:
-                return since_s + RESTING_S
+        while self.idle:
+            workspace, since_s = next(iter(self.idle.items()))
+            if since_s + IDLE_S > now_s:
+                return since_s + IDLE_S
             self.end(workspace)
         return None
 
     def end(self, workspace: str) -> None:
         """Kill all processes in the namespace sets of a workspace."""
-        self.resting.pop(workspace, None)
+        self.idle.pop(workspace, None)
         for key in [key for key in self.sets if key.workspace == workspace]:
             namespace_set = self.sets.pop(key)
             self.dying[namespace_set.first] = workspace

@@ -1,4 +1,4 @@
-"""The janitor comes back, whatever it met."""
+"""Housekeeping goes on after every kind of failure."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ class Flaky:
         return self.batches < 4
 
 
-async def test_a_janitor_goes_on_until_nothing_is_left_and_after_an_outage() -> None:
+async def test_housekeeping_goes_on_until_nothing_is_left_and_after_an_outage() -> None:
     clock, flaky = FakeClock(), Flaky()
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         housekeeping_loop = group.create_task(

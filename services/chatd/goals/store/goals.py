@@ -56,7 +56,7 @@ DELETE_GOAL = "DELETE FROM chat.goals WHERE chat_id = $1 AND owner_id = $2 RETUR
 # those who are left out. A chat that waits to be woken by a monitor is not at rest for its goal.
 # May run: process.
 CLAIM = f"""
-    WITH resting AS (
+    WITH idle AS (
         SELECT d.chat_id, e.last_error ->> 'message' AS error, coalesce((
             SELECT m.role IN ('user', 'tool') OR m.finish_reason = 'interrupted'
             FROM chat.chat_messages m WHERE m.chat_id = d.chat_id AND NOT m.is_deleted
@@ -71,8 +71,8 @@ CLAIM = f"""
                 WHERE w.chat_id = d.chat_id AND w.state IN ('waiting', 'due'))
         ORDER BY d.claimed_until NULLS FIRST LIMIT 1 FOR UPDATE OF d SKIP LOCKED)
     UPDATE chat.goals g SET claimed_until = clock_timestamp() + $1::interval
-    FROM resting WHERE g.chat_id = resting.chat_id
-    RETURNING {_COLUMNS}, resting.error, resting.is_interrupted, resting.history_version,
+    FROM idle WHERE g.chat_id = idle.chat_id
+    RETURNING {_COLUMNS}, idle.error, idle.is_interrupted, idle.history_version,
         clock_timestamp() AS now
 """
 

@@ -244,8 +244,8 @@ class Hub:
         if head is None:
             self._is_stale = True
             return
-        is_news = state.snapshot_version > head.version
-        if is_news and not self.broadcast.continued(state, appended):
+        is_newer = state.snapshot_version > head.version
+        if is_newer and not self.broadcast.continued(state, appended):
             self.suspect()
 
     def on_notice(self, version: int) -> None:

@@ -160,7 +160,7 @@ class Connection:
             left_bytes -= size
             self._delivered += 1
             self._ready.popleft()
-            if entry.subscription.has_news:
+            if entry.subscription.is_ready:
                 self._ready.append(entry.id)
             elif entry.subscription.closed is not None:
                 self.remove(entry.id)
@@ -188,6 +188,6 @@ class Connection:
             delivery.feed_events.extend(events)
         else:
             delivery.events.extend(events)
-        if subscription.closed is not None and not subscription.has_news:
+        if subscription.closed is not None and not subscription.is_ready:
             delivery.closed.CopyFrom(Closed(reason=subscription.closed.value))
         return sum(map(len, events)) + OVERHEAD_BYTES

@@ -36,7 +36,7 @@ class Subscription:
         "_events",
         "_wake",
         "closed",
-        "has_news",
+        "is_ready",
         "position",
         "unconfirmed_bytes",
         "waiting_bytes",
@@ -45,7 +45,7 @@ class Subscription:
     def __init__(self, position: Position, wake: Callable[["Subscription"], None]) -> None:
         self.position = position
         self.closed: Close | None = None
-        self.has_news = False
+        self.is_ready = False
         self.waiting_bytes = 0
         self.unconfirmed_bytes = 0
         self._events: deque[bytes] = deque()
@@ -74,7 +74,7 @@ class Subscription:
             return False
         self._events.append(event)
         self.waiting_bytes += len(event)
-        if not self.has_news:
+        if not self.is_ready:
             self._tell()
         return True
 
@@ -101,7 +101,7 @@ class Subscription:
             size += len(event)
         self.waiting_bytes -= size
         self.unconfirmed_bytes += size
-        self.has_news = bool(self._events)
+        self.is_ready = bool(self._events)
         if self.has_room:
             self._room_made()
         return taken
@@ -127,5 +127,5 @@ class Subscription:
             tell()
 
     def _tell(self) -> None:
-        self.has_news = True
+        self.is_ready = True
         self._wake(self)

@@ -25,7 +25,7 @@ TRUST = """
     WHERE id = $1 AND owner_id = $4::uuid
     ON CONFLICT (workspace_id, name) DO UPDATE SET digest = excluded.digest,
         user_id = excluded.user_id, trusted_at = excluded.trusted_at
-    RETURNING digest IS DISTINCT FROM (SELECT known.digest FROM known) AS is_news
+    RETURNING digest IS DISTINCT FROM (SELECT known.digest FROM known) AS is_changed
 """
 
 # May run: owner.
@@ -56,10 +56,10 @@ class PostgresTrustedServers:
         """
         try:
             async with self._pool.acquire() as connection, connection.transaction():
-                is_news = await connection.fetchval(TRUST, workspace_id, name, digest, owner_id)
-                if is_news is None:
+                is_changed = await connection.fetchval(TRUST, workspace_id, name, digest, owner_id)
+                if is_changed is None:
                     raise WorkspaceNotFound(workspace_id)
-                if is_news:
+                if is_changed:
                     action = AuditAction.WORKSPACE_SERVER_TRUSTED
                     await record_event(connection, _event(action, workspace_id, name, digest))
         except asyncpg.ForeignKeyViolationError as gone:

@@ -166,8 +166,8 @@ def _reported(workspace: Workspace, command: Report, now: datetime) -> Workspace
         state=State.BUSY if command.is_busy else State.READY,
         usage=command.usage or workspace.usage,
     )
-    is_news = command.used_at is not None and command.used_at > workspace.last_used_at
-    return _used(reported, min(now, command.used_at or now)) if is_news else reported
+    is_newer = command.used_at is not None and command.used_at > workspace.last_used_at
+    return _used(reported, min(now, command.used_at or now)) if is_newer else reported
 
 
 def _lapsed(workspace: Workspace, failure: Failure | None, now: datetime) -> Workspace:

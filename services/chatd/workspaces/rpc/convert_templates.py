@@ -144,16 +144,16 @@ def merged_template(
     old: template_pb2.Template, given: template_pb2.Template, changed: frozenset[str]
 ) -> template_pb2.Template:
     """Return a template proto with the changed fields taken from another."""
-    merged, news = template_pb2.Template(), template_pb2.Template()
+    merged, update = template_pb2.Template(), template_pb2.Template()
     merged.CopyFrom(old)
-    news.CopyFrom(given)
+    update.CopyFrom(given)
     for field in template_pb2.Template.DESCRIPTOR.fields:
-        kept = merged if field.name in changed else news
+        kept = merged if field.name in changed else update
         kept.ClearField(field.name)  # type: ignore[arg-type]
     if changed & SOURCES:
         for name in SOURCES - changed:
             merged.ClearField(name)  # type: ignore[arg-type]
-    merged.MergeFrom(news)
+    merged.MergeFrom(update)
     return merged
 
 

@@ -99,10 +99,10 @@ class RevocationFeed:
             # The cached set stays valid: a revoked token is never accepted again.
             _log.warning("revoked tokens were not read again: %s", error)
             return
-        is_news = self._known is None or found.version != self._known.version
+        is_newer = self._known is None or found.version != self._known.version
         self._known = found
         self._ids = frozenset(token.id for token in found.tokens)
-        if is_news:
+        if is_newer:
             self._announce()
 
     def _announce(self) -> None:

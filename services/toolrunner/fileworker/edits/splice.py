@@ -64,27 +64,27 @@ def _with_ending(text: str, place: str, old: str, new: str) -> str:
 def spliced(text: str, place: str, old: str, new: str) -> str:
     """Return whole lines of a text with the change from `old` to `new` applied."""
     there = [Line.parse(line) for line in lines_of(place)]
-    olds = [Line.parse(line) for line in lines_of(old)]
-    news = [Line.parse(line) for line in lines_of(new)]
-    if len(there) < len(olds):
+    old_lines = [Line.parse(line) for line in lines_of(old)]
+    new_lines = [Line.parse(line) for line in lines_of(new)]
+    if len(there) < len(old_lines):
         # The last line of the location is empty, and its line ending is kept.
         there.append(Line.parse(""))
-    indents = _Indents.between(olds, news, there, text)
+    indents = _Indents.between(old_lines, new_lines, there, text)
     ending = dominant_ending(text)
     out: list[tuple[str, str]] = []
     at = 0
-    keys_old = [line.indent + line.body + line.trailing for line in olds]
-    keys_new = [line.indent + line.body + line.trailing for line in news]
+    keys_old = [line.indent + line.body + line.trailing for line in old_lines]
+    keys_new = [line.indent + line.body + line.trailing for line in new_lines]
     hunks = differences(keys_old, keys_new)
-    for a_start, a_end, b_start, b_end in [*hunks, (len(olds), len(olds), 0, 0)]:
+    for a_start, a_end, b_start, b_end in [*hunks, (len(old_lines), len(old_lines), 0, 0)]:
         out += [
             (line.indent + line.body + line.trailing, line.end or ending)
             for line in there[at:a_start]
         ]
-        for offset, line in enumerate(news[b_start:b_end]):
+        for offset, line in enumerate(new_lines[b_start:b_end]):
             pair = a_start + offset
             if pair < a_end:
-                out.append((_paired(line, olds[pair], there[pair], indents, pair), ending))
+                out.append((_paired(line, old_lines[pair], there[pair], indents, pair), ending))
             else:
                 near = max(min(a_end, len(there)) - 1, 0)
                 out.append((indents.translated(line, near) + line.body + line.trailing, ending))
@@ -118,14 +118,16 @@ class _Indents:
 
     @classmethod
     def between(
-        cls, olds: Sequence[Line], news: Sequence[Line], there: Sequence[Line], text: str
+        cls, old_lines: Sequence[Line], new_lines: Sequence[Line], there: Sequence[Line], text: str
     ) -> "_Indents":
-        pairs = tuple((old.indent, line.indent) for old, line in zip(olds, there, strict=True))
-        known = {old.indent: pair[1] for old, pair in zip(olds, pairs, strict=True) if old.body}
+        pairs = tuple((old.indent, line.indent) for old, line in zip(old_lines, there, strict=True))
+        known = {
+            old.indent: pair[1] for old, pair in zip(old_lines, pairs, strict=True) if old.body
+        }
         return cls(
             known=known,
             pairs=pairs,
-            edit_unit=unit_of(line.indent for line in (*olds, *news) if line.body),
+            edit_unit=unit_of(line.indent for line in (*old_lines, *new_lines) if line.body),
             file_unit=unit_of(_indents_of(text)),
         )
 

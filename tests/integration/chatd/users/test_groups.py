@@ -82,7 +82,7 @@ async def until(question: Callable[[], Awaitable[object]], answer: object) -> No
 async def test_the_gateway_tells_who_belongs_where_and_the_bus_when_that_changes(
     gateway: GatewayStack, channels: Channels, pool: Pool
 ) -> None:
-    class NoBarring(UserSuspension):
+    class NoSuspension(UserSuspension):
         async def on_notice(self, user_id: OwnerId) -> None:
             """Look after nobody."""
 
@@ -120,7 +120,7 @@ async def test_the_gateway_tells_who_belongs_where_and_the_bus_when_that_changes
 
     async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
         following = [
-            tasks.create_task(follow_users(gateway.bus, NoBarring(nobody), groups, lists)),
+            tasks.create_task(follow_users(gateway.bus, NoSuspension(nobody), groups, lists)),
             tasks.create_task(follow_groups(gateway.bus, groups, group_cleanup, lists)),
         ]
         assert await told() == ()

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from parley.settings import ConfigurationError
-from support.toolrunner.file_rooms import Room, here
+from support.toolrunner.file_workers import FileWorker, here
 from toolrunner.files.worker_pool import find_ripgrep
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.errors import FileRefused, Reason
@@ -64,27 +64,27 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def room(directory: Path) -> Iterator[Room]:
-    with here(directory) as room:
-        yield room
+def worker(directory: Path) -> Iterator[FileWorker]:
+    with here(directory) as worker:
+        yield worker
 
 
-def search(room: Room, **fields: object) -> tuple[dict[str, FileMatches], Summary]:
-    *found, summary = room.ask(msgspec.structs.replace(SEARCH, **fields))
+def search(worker: FileWorker, **fields: object) -> tuple[dict[str, FileMatches], Summary]:
+    *found, summary = worker.ask(msgspec.structs.replace(SEARCH, **fields))
     assert isinstance(summary, Summary)
     files = [file for each in found if isinstance(each, Matches) for file in each.files]
     return {file.path: file for file in files}, summary
 
 
-def listed(room: Room, **fields: object) -> protocol.Listing:
+def listed(worker: FileWorker, **fields: object) -> protocol.Listing:
     request = protocol.ListDirectory("", 1, b"", 200, False, False)
-    [listing] = room.ask(msgspec.structs.replace(request, **fields))
+    [listing] = worker.ask(msgspec.structs.replace(request, **fields))
     assert isinstance(listing, protocol.Listing)
     return listing
 
 
-def test_a_directory_is_listed_without_what_is_hidden_or_ignored(room: Room) -> None:
-    listing = listed(room)
+def test_a_directory_is_listed_without_what_is_hidden_or_ignored(worker: FileWorker) -> None:
+    listing = listed(worker)
     assert [(entry.info.path, entry.omitted_entries) for entry in listing.entries] == [
         ("src", 2),
         ("README.md", 0),
@@ -95,24 +95,24 @@ def test_a_directory_is_listed_without_what_is_hidden_or_ignored(room: Room) -> 
     assert listing.hidden_entries == 5
 
 
-def test_a_directory_is_listed_some_levels_deep_and_page_by_page(room: Room) -> None:
-    every = [entry.info.path for entry in listed(room, depth=8).entries]
+def test_a_directory_is_listed_some_levels_deep_and_page_by_page(worker: FileWorker) -> None:
+    every = [entry.info.path for entry in listed(worker, depth=8).entries]
     assert every[:5] == ["src", "src/deep", "src/deep/er", "src/deep/er/x.py", "src/app.py"]
-    pages = [listed(room, depth=8, limit=4)]
+    pages = [listed(worker, depth=8, limit=4)]
     while pages[-1].next:
-        pages.append(listed(room, depth=8, after=pages[-1].next, limit=4))
+        pages.append(listed(worker, depth=8, after=pages[-1].next, limit=4))
     assert [entry.info.path for page in pages for entry in page.entries] == every
     assert [len(page.entries) for page in pages] == [4, 4, 1]
 
 
-def test_everything_is_listed_if_that_is_asked_for(room: Room) -> None:
-    listing = listed(room, include_hidden=True, include_ignored=True)
+def test_everything_is_listed_if_that_is_asked_for(worker: FileWorker) -> None:
+    listing = listed(worker, include_hidden=True, include_ignored=True)
     assert (len(listing.entries), listing.hidden_entries) == (10, 0)
 
 
-def find(room: Room, query: str, **fields: object) -> list[str]:
+def find(worker: FileWorker, query: str, **fields: object) -> list[str]:
     request = protocol.FindFiles(query, False, "", b"", 100, False)
-    [found] = room.ask(msgspec.structs.replace(request, **fields))
+    [found] = worker.ask(msgspec.structs.replace(request, **fields))
     assert isinstance(found, protocol.FoundFiles)
     return [file.info.path for file in found.files]
 
@@ -128,22 +128,24 @@ def find(room: Room, query: str, **fields: object) -> list[str]:
         ("*.none", set()),
     ],
 )
-def test_files_are_found_by_a_pattern(room: Room, query: str, names: set[str]) -> None:
-    assert set(find(room, query)) == names
+def test_files_are_found_by_a_pattern(worker: FileWorker, query: str, names: set[str]) -> None:
+    assert set(find(worker, query)) == names
 
 
-def test_files_are_found_newest_first_and_below_a_directory(room: Room, directory: Path) -> None:
+def test_files_are_found_newest_first_and_below_a_directory(
+    worker: FileWorker, directory: Path
+) -> None:
     now = time.monotonic_ns()
     for age, name in enumerate(("src/app.py", "src/deep/er/x.py")):
         os.utime(directory / name, ns=(now - age * 10**9, now - age * 10**9))
-    assert find(room, "*.py") == ["src/app.py", "src/deep/er/x.py"]
-    assert find(room, "*.py", path="src/deep") == ["src/deep/er/x.py"]
-    assert "src/generated.py" in find(room, "*.py", include_ignored=True)
+    assert find(worker, "*.py") == ["src/app.py", "src/deep/er/x.py"]
+    assert find(worker, "*.py", path="src/deep") == ["src/deep/er/x.py"]
+    assert "src/generated.py" in find(worker, "*.py", include_ignored=True)
 
 
-def test_files_are_found_by_letters_best_first(room: Room) -> None:
-    assert find(room, "app", is_fuzzy=True)[0] == "src/app.py"
-    assert find(room, "sdx", is_fuzzy=True) == ["src/deep/er/x.py"]
+def test_files_are_found_by_letters_best_first(worker: FileWorker) -> None:
+    assert find(worker, "app", is_fuzzy=True)[0] == "src/app.py"
+    assert find(worker, "sdx", is_fuzzy=True) == ["src/deep/er/x.py"]
 
 
 def test_letters_at_the_beginning_of_words_count_more() -> None:
@@ -165,14 +167,14 @@ def test_a_walk_without_time_ends_with_what_it_has(tmp_path: Path) -> None:
     root.close()
 
 
-def test_a_pattern_that_cannot_be_read_is_refused(room: Room) -> None:
+def test_a_pattern_that_cannot_be_read_is_refused(worker: FileWorker) -> None:
     with pytest.raises(FileRefused) as refused:
-        search(room, pattern="(unclosed")
+        search(worker, pattern="(unclosed")
     assert refused.value.reason is Reason.INVALID_PATTERN
 
 
-def test_matching_lines_are_found_with_their_context(room: Room) -> None:
-    found, summary = search(room, context_lines=1)
+def test_matching_lines_are_found_with_their_context(worker: FileWorker) -> None:
+    found, summary = search(worker, context_lines=1)
     assert found == {
         "README.md": FileMatches(
             "README.md",
@@ -230,10 +232,10 @@ def test_matching_lines_are_found_with_their_context(room: Room) -> None:
     ids=lambda value: str(value if isinstance(value, dict) else sorted(value))[:40],
 )
 def test_the_options_of_a_search_choose_its_files(
-    room: Room, fields: dict[str, object], names: set[str]
+    worker: FileWorker, fields: dict[str, object], names: set[str]
 ) -> None:
     for mode in ("matches", "files", "count"):
-        assert set(search(room, mode=mode, **fields)[0]) == names, mode
+        assert set(search(worker, mode=mode, **fields)[0]) == names, mode
 
 
 def test_a_node_without_ripgrep_does_not_start(tmp_path: Path) -> None:
@@ -241,45 +243,47 @@ def test_a_node_without_ripgrep_does_not_start(tmp_path: Path) -> None:
         find_ripgrep(str(tmp_path))
 
 
-def test_a_search_stops_at_its_limit_and_says_so(room: Room) -> None:
-    found, summary = search(room, limit=3)
+def test_a_search_stops_at_its_limit_and_says_so(worker: FileWorker) -> None:
+    found, summary = search(worker, limit=3)
     assert sum(each.count for each in found.values()) == 3
     assert (summary.matches, summary.truncated) == (3, True)
-    found, summary = search(room, limit=2, mode="files")
+    found, summary = search(worker, limit=2, mode="files")
     assert (len(found), summary.truncated) == (2, True)
 
 
-def test_what_is_found_in_many_files_comes_in_few_pieces(room: Room, directory: Path) -> None:
+def test_what_is_found_in_many_files_comes_in_few_pieces(
+    worker: FileWorker, directory: Path
+) -> None:
     for number in range(400):
         (directory / f"many-{number}").write_text("a needle\n")
-    *found, summary = room.ask(msgspec.structs.replace(SEARCH, globs=("many-*",), limit=1000))
+    *found, summary = worker.ask(msgspec.structs.replace(SEARCH, globs=("many-*",), limit=1000))
     assert isinstance(summary, Summary)
     assert (summary.files, summary.truncated) == (400, False)
     # One for each twentieth of a second; ripgrep tells of each file by itself.
     assert len(found) < 100
 
 
-def test_long_lines_are_cut_around_the_match(room: Room, directory: Path) -> None:
+def test_long_lines_are_cut_around_the_match(worker: FileWorker, directory: Path) -> None:
     (directory / "min.js").write_text("x" * 5000 + "needle" + "y" * 5000 + "\n")
-    found, _ = search(room, globs=("*.js",))
+    found, _ = search(worker, globs=("*.js",))
     [line] = found["min.js"].lines
     assert (len(line.text), line.clipped, line.column) == (500, True, 5000)
     assert "needle" in line.text
 
 
 def test_a_search_never_leaves_the_directory(
-    room: Room, directory: Path, tmp_path_factory: pytest.TempPathFactory
+    worker: FileWorker, directory: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     outside = tmp_path_factory.mktemp("outside") / "d"
     outside.mkdir()
     (outside / "f").write_text("needle outside\n")
     (directory / "link").symlink_to(outside)
     (directory / "file").symlink_to(outside / "f")
-    found, _ = search(room, include_ignored=True)
+    found, _ = search(worker, include_ignored=True)
     assert {path for path in found if path.startswith(("link", "file"))} == set()
     for path in ("link", "file", ".."):
         with pytest.raises(FileRefused) as refused:
-            search(room, paths=(path,))
+            search(worker, paths=(path,))
         assert refused.value.reason is Reason.OUTSIDE_WORKSPACE
 
 
@@ -309,8 +313,8 @@ def test_a_named_file_that_becomes_a_link_at_the_last_moment_leads_nowhere(
     assert (summary.files, summary.matches) == (1, 1)
 
 
-def test_a_search_that_takes_too_long_ends_with_what_it_has(room: Room) -> None:
-    _, summary = search(room, timeout_s=0.0)
+def test_a_search_that_takes_too_long_ends_with_what_it_has(worker: FileWorker) -> None:
+    _, summary = search(worker, timeout_s=0.0)
     assert (summary.timed_out, summary.truncated) == (True, True)
 
 
@@ -332,31 +336,33 @@ def test_a_glob_fits_as_in_a_shell(pattern: str, path: str, fits: bool) -> None:
     assert (name_pattern(pattern).fullmatch(path) is not None) is fits
 
 
-def test_a_name_may_hold_a_line_end(room: Room, directory: Path) -> None:
+def test_a_name_may_hold_a_line_end(worker: FileWorker, directory: Path) -> None:
     (directory / "two\n7 lines").write_text("needle\nneedle\n")
-    found, summary = search(room, mode="count", globs=("two*",))
+    found, summary = search(worker, mode="count", globs=("two*",))
     assert found == {"two\n7 lines": FileMatches("two\n7 lines", (), 2)}
     assert (summary.files, summary.matches) == (1, 2)
-    assert set(search(room, mode="files", globs=("two*",))[0]) == {"two\n7 lines"}
-    assert set(search(room, globs=("two*",))[0]) == {"two\n7 lines"}
+    assert set(search(worker, mode="files", globs=("two*",))[0]) == {"two\n7 lines"}
+    assert set(search(worker, globs=("two*",))[0]) == {"two\n7 lines"}
 
 
-def test_more_matches_in_one_file_than_are_wanted_are_told(room: Room, directory: Path) -> None:
+def test_more_matches_in_one_file_than_are_wanted_are_told(
+    worker: FileWorker, directory: Path
+) -> None:
     (directory / "many.py").write_text("needle\n" * 500)
-    found, summary = search(room, limit=100, paths=("many.py",))
+    found, summary = search(worker, limit=100, paths=("many.py",))
     assert (len(found), summary.matches, summary.truncated) == (1, 100, True)
-    found, summary = search(room, limit=500, paths=("many.py",))
+    found, summary = search(worker, limit=500, paths=("many.py",))
     assert (len(found), summary.matches, summary.truncated) == (1, 500, False)
-    assert search(room, mode="count", limit=1, paths=("many.py",))[1].matches == 500
+    assert search(worker, mode="count", limit=1, paths=("many.py",))[1].matches == 500
 
 
-def test_pages_of_what_is_found_have_everything_once(room: Room, directory: Path) -> None:
+def test_pages_of_what_is_found_have_everything_once(worker: FileWorker, directory: Path) -> None:
     for number in range(25):
         (directory / f"page{number}.py").touch()
     request = protocol.FindFiles("page*.py", False, "", b"", 10, False)
     pages = []
     while True:
-        [found] = room.ask(request)
+        [found] = worker.ask(request)
         assert isinstance(found, protocol.FoundFiles)
         pages.append([file.info.path for file in found.files])
         if not found.next:
@@ -366,9 +372,9 @@ def test_pages_of_what_is_found_have_everything_once(room: Room, directory: Path
     assert len({path for page in pages for path in page}) == 25
 
 
-def test_a_token_of_no_page_is_refused(room: Room) -> None:
+def test_a_token_of_no_page_is_refused(worker: FileWorker) -> None:
     with pytest.raises(FileRefused) as refused:
-        room.ask(protocol.FindFiles("*", False, "", b"nonsense", 10, False))
+        worker.ask(protocol.FindFiles("*", False, "", b"nonsense", 10, False))
     assert (refused.value.reason, refused.value.metadata) == (
         Reason.INVALID_REQUEST,
         {"field": "page_token"},

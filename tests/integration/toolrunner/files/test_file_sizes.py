@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from support.host.memory_peak import memory_peak
-from support.toolrunner.file_rooms import FileWorkerProcess, delete, program, write
+from support.toolrunner.file_workers import FileWorkerProcess, delete, program, write
 from support.toolrunner.git_repositories import Bench
 from toolrunner.filesystem.errors import FileRefused, Reason
 from toolrunner.fileworker import protocol
@@ -38,10 +38,10 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def room(directory: Path) -> Iterator[FileWorkerProcess]:
-    with program(directory) as room:
-        room.ask(protocol.StatPath(""))
-        yield room
+def worker(directory: Path) -> Iterator[FileWorkerProcess]:
+    with program(directory) as worker:
+        worker.ask(protocol.StatPath(""))
+        yield worker
 
 
 @pytest.fixture
@@ -77,21 +77,21 @@ def growing(path: Path, line: bytes) -> Iterator[None]:
         thread.join()
 
 
-def refusal(room: FileWorkerProcess, request: protocol.Request) -> Reason:
+def refusal(worker: FileWorkerProcess, request: protocol.Request) -> Reason:
     with pytest.raises(FileRefused) as refused:
-        room.ask(request)
+        worker.ask(request)
     return refused.value.reason
 
 
 def test_a_directory_of_very_many_names_is_listed_page_by_page(
-    room: FileWorkerProcess, names: int
+    worker: FileWorkerProcess, names: int
 ) -> None:
-    with memory_peak(room.pid) as peak:
-        [first] = room.ask(LISTING)
+    with memory_peak(worker.pid) as peak:
+        [first] = worker.ask(LISTING)
         assert isinstance(first, protocol.Listing)
-        [second] = room.ask(msgspec.structs.replace(LISTING, after=first.next))
+        [second] = worker.ask(msgspec.structs.replace(LISTING, after=first.next))
         assert isinstance(second, protocol.Listing)
-        [last] = room.ask(
+        [last] = worker.ask(
             msgspec.structs.replace(LISTING, after=f"a-name-of-some-length-{names - 3:07}".encode())
         )
         assert isinstance(last, protocol.Listing)
@@ -102,15 +102,17 @@ def test_a_directory_of_very_many_names_is_listed_page_by_page(
     assert peak.added_bytes < 8 * MIB
 
 
-def test_files_are_found_among_very_many_page_by_page(room: FileWorkerProcess, names: int) -> None:
+def test_files_are_found_among_very_many_page_by_page(
+    worker: FileWorkerProcess, names: int
+) -> None:
     request = protocol.FindFiles("*-name-*", False, "", b"", 1000, False)
-    with memory_peak(room.pid) as peak:
-        [first] = room.ask(request)
+    with memory_peak(worker.pid) as peak:
+        [first] = worker.ask(request)
         assert isinstance(first, protocol.FoundFiles)
-        [second] = room.ask(msgspec.structs.replace(request, after=first.next))
+        [second] = worker.ask(msgspec.structs.replace(request, after=first.next))
         assert isinstance(second, protocol.FoundFiles)
         # A name that nobody has is compared with some of them.
-        room.ask(protocol.StatPath("a-name-of-some-length"))
+        worker.ask(protocol.StatPath("a-name-of-some-length"))
     paths = {file.info.path for page in (first, second) for file in page.files}
     assert len(paths) == 2000
     # Of a million not all may be seen in the time that there is.
@@ -118,11 +120,13 @@ def test_files_are_found_among_very_many_page_by_page(room: FileWorkerProcess, n
     assert peak.added_bytes < 10 * MIB
 
 
-def test_very_many_files_are_searched(room: FileWorkerProcess, directory: Path, names: int) -> None:
+def test_very_many_files_are_searched(
+    worker: FileWorkerProcess, directory: Path, names: int
+) -> None:
     (directory / "a-name-of-some-length-0000007").write_text("a needle\n")
-    with memory_peak(room.pid) as peak:
-        [found, summary] = room.ask(SEARCH)
-        [names_only, _] = room.ask(msgspec.structs.replace(SEARCH, pattern="", mode="files"))
+    with memory_peak(worker.pid) as peak:
+        [found, summary] = worker.ask(SEARCH)
+        [names_only, _] = worker.ask(msgspec.structs.replace(SEARCH, pattern="", mode="files"))
     assert isinstance(found, protocol.Matches)
     assert isinstance(summary, protocol.Summary)
     assert [file.path for file in found.files] == ["a-name-of-some-length-0000007"]
@@ -157,16 +161,16 @@ def test_a_repository_with_very_many_new_files_is_followed(
 
 
 def test_a_directory_of_very_many_names_is_deleted(
-    room: FileWorkerProcess, directory: Path
+    worker: FileWorkerProcess, directory: Path
 ) -> None:
     (directory / "d").mkdir()
     for number in range(3000):
         (directory / "d" / str(number)).touch()
-    assert delete(room, "d") == 3001
+    assert delete(worker, "d") == 3001
 
 
 def test_a_line_of_very_many_bytes_is_found_and_cut(
-    room: FileWorkerProcess, directory: Path, pytestconfig: pytest.Config
+    worker: FileWorkerProcess, directory: Path, pytestconfig: pytest.Config
 ) -> None:
     size_mib: int = pytestconfig.getoption("--line-mib", None) or 24
     with (directory / "f").open("wb") as file:
@@ -175,10 +179,10 @@ def test_a_line_of_very_many_bytes_is_found_and_cut(
         for _ in range(min(size_mib, 1023)):
             file.write((b" needle" + b"x" * 1017) * 1024)
         file.write(b"\nlast\n")
-    with memory_peak(room.pid) as peak:
+    with memory_peak(worker.pid) as peak:
         # A file over 32 MiB is searched only if it is named.
-        *found, summary = room.ask(msgspec.structs.replace(SEARCH, paths=("f",)))
-        [page] = room.ask(PAGE)
+        *found, summary = worker.ask(msgspec.structs.replace(SEARCH, paths=("f",)))
+        [page] = worker.ask(PAGE)
     assert isinstance(summary, protocol.Summary)
     assert isinstance(page, protocol.Page)
     if size_mib <= 32:
@@ -196,63 +200,63 @@ def test_a_line_of_very_many_bytes_is_found_and_cut(
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda room: room.ask(PAGE)[0],
-        lambda room: room.ask(protocol.StatPath("f", with_etag=True))[0],
-        lambda room: refusal(room, protocol.ReadBytes("f", 0, 10, "0" * 64)),
-        lambda room: room.ask(protocol.SearchFiles(*msgspec.structs.astuple(SEARCH))),
-        lambda room: room.ask(protocol.PlanWrite("t", "f", b"small")),
-        lambda room: refusal(room, protocol.PlanWrite("t", "f", b"x", if_etag="0" * 64)),
-        lambda room: room.ask(protocol.RollBack("t", ())),
+        lambda worker: worker.ask(PAGE)[0],
+        lambda worker: worker.ask(protocol.StatPath("f", with_etag=True))[0],
+        lambda worker: refusal(worker, protocol.ReadBytes("f", 0, 10, "0" * 64)),
+        lambda worker: worker.ask(protocol.SearchFiles(*msgspec.structs.astuple(SEARCH))),
+        lambda worker: worker.ask(protocol.PlanWrite("t", "f", b"small")),
+        lambda worker: refusal(worker, protocol.PlanWrite("t", "f", b"x", if_etag="0" * 64)),
+        lambda worker: worker.ask(protocol.RollBack("t", ())),
     ],
     ids=["page", "stat", "bytes", "search", "write", "write-if", "roll-back"],
 )
 def test_a_sparse_file_of_a_terabyte_costs_nothing(
-    room: FileWorkerProcess, directory: Path, ask: Callable[[FileWorkerProcess], object]
+    worker: FileWorkerProcess, directory: Path, ask: Callable[[FileWorkerProcess], object]
 ) -> None:
     (directory / "f").write_text("a line without end")
     os.truncate(directory / "f", TERABYTE)
-    with memory_peak(room.pid) as peak:
-        ask(room)
+    with memory_peak(worker.pid) as peak:
+        ask(worker)
     assert peak.added_bytes < 8 * MIB
-    assert isinstance(room.ask(protocol.StatPath("f"))[0], protocol.Stat)
+    assert isinstance(worker.ask(protocol.StatPath("f"))[0], protocol.Stat)
 
 
 def test_a_line_whose_matches_are_too_many_is_left_out_and_that_is_told(
-    room: FileWorkerProcess, directory: Path
+    worker: FileWorkerProcess, directory: Path
 ) -> None:
     (directory / "f").write_bytes(b"needle" * (4 * MIB))
     (directory / "named").write_text("no\nneedle\n")
-    with memory_peak(room.pid) as peak:
-        *_, summary = room.ask(SEARCH)
-        *found, _ = room.ask(msgspec.structs.replace(SEARCH, paths=("named",)))
+    with memory_peak(worker.pid) as peak:
+        *_, summary = worker.ask(SEARCH)
+        *found, _ = worker.ask(msgspec.structs.replace(SEARCH, paths=("named",)))
     assert isinstance(summary, protocol.Summary)
     assert (summary.truncated, len(found)) == (True, 1)
     assert peak.added_bytes < 16 * MIB
 
 
 def test_a_sparse_file_is_replaced_and_what_it_was_is_not_kept(
-    room: FileWorkerProcess, directory: Path
+    worker: FileWorkerProcess, directory: Path
 ) -> None:
     (directory / "f").touch()
     os.truncate(directory / "f", TERABYTE)
-    [image] = write(room, "f", b"small\n").images
+    [image] = write(worker, "f", b"small\n").images
     assert (image.is_kept, (directory / "f").read_bytes()) == (False, b"small\n")
     undoing = protocol.PlanRestore("u", (image,))
-    assert refusal(room, undoing) is Reason.NOTHING_TO_UNDO
+    assert refusal(worker, undoing) is Reason.NOTHING_TO_UNDO
 
 
 def test_a_file_of_very_many_lines_is_edited_and_nothing_is_cut_into_lines(
-    room: FileWorkerProcess, directory: Path
+    worker: FileWorkerProcess, directory: Path
 ) -> None:
     (directory / "f").write_bytes(b"ab\n" * 3_000_000 + b"needle\n" + b"cd\n" * 1_000_000)
     edits = (TextEdit("needle", "thread"),)
     loose = (TextEdit("  needle \n", "thread\n"),)
     patch = "*** Begin Patch\n*** Update File: f\n@@\n-needle\n+thread\n*** End Patch"
-    with memory_peak(room.pid) as peak:
-        [exact] = room.ask(protocol.PlanEdits("t", (FileEdit("f", edits),)))
-        [missed] = room.ask(protocol.PlanEdits("t", (FileEdit("f", loose),)))
-        [patched] = room.ask(protocol.PlanPatch("t", patch))
-        room.ask(protocol.PlanWrite("t", "f", b"ef\n" * 1_000_000))
+    with memory_peak(worker.pid) as peak:
+        [exact] = worker.ask(protocol.PlanEdits("t", (FileEdit("f", edits),)))
+        [missed] = worker.ask(protocol.PlanEdits("t", (FileEdit("f", loose),)))
+        [patched] = worker.ask(protocol.PlanPatch("t", patch))
+        worker.ask(protocol.PlanWrite("t", "f", b"ef\n" * 1_000_000))
     assert isinstance(exact, protocol.Planned)
     assert isinstance(missed, protocol.Planned)
     assert isinstance(patched, protocol.Planned)
@@ -267,14 +271,16 @@ def test_a_file_of_very_many_lines_is_edited_and_nothing_is_cut_into_lines(
     assert peak.added_bytes < 160 * MIB
 
 
-def test_a_file_that_grows_while_it_is_read_ends(room: FileWorkerProcess, directory: Path) -> None:
+def test_a_file_that_grows_while_it_is_read_ends(
+    worker: FileWorkerProcess, directory: Path
+) -> None:
     path = directory / "f"
     path.write_bytes(b"line\n" * 10)
-    with memory_peak(room.pid) as peak, growing(path, b"more of it\n"):
-        room.ask(msgspec.structs.replace(PAGE, limit_lines=5))
-        room.ask(protocol.StatPath("f", with_etag=True))
-        head, *chunks, _ = room.ask(protocol.ReadBytes("f", 0, 0, ""))
-        room.ask(protocol.PlanEdits("t", ()))
+    with memory_peak(worker.pid) as peak, growing(path, b"more of it\n"):
+        worker.ask(msgspec.structs.replace(PAGE, limit_lines=5))
+        worker.ask(protocol.StatPath("f", with_etag=True))
+        head, *chunks, _ = worker.ask(protocol.ReadBytes("f", 0, 0, ""))
+        worker.ask(protocol.PlanEdits("t", ()))
     assert isinstance(head, protocol.BytesHead)
     told = sum(len(chunk.data) for chunk in chunks if isinstance(chunk, protocol.Chunk))
     assert told == head.info.size_bytes

@@ -11,7 +11,7 @@ import pypdf
 import pytest
 
 from support.host.memory_peak import memory_peak
-from support.toolrunner.file_rooms import FileWorkerProcess, program
+from support.toolrunner.file_workers import FileWorkerProcess, program
 from support.toolrunner.pdf_files import pdf
 from toolrunner.filesystem.errors import FileRefused, Reason
 from toolrunner.fileworker import protocol
@@ -27,25 +27,25 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def room(directory: Path) -> Iterator[FileWorkerProcess]:
-    with program(directory) as room:
-        room.ask(protocol.StatPath(""))
-        yield room
+def worker(directory: Path) -> Iterator[FileWorkerProcess]:
+    with program(directory) as worker:
+        worker.ask(protocol.StatPath(""))
+        yield worker
 
 
-def page(room: FileWorkerProcess, **fields: int) -> protocol.Page:
+def page(worker: FileWorkerProcess, **fields: int) -> protocol.Page:
     limits = {"offset_line": 1, "limit_lines": 2000, "max_bytes": 65536, "line_bytes": 4096}
     given: dict[str, Any] = {**limits, **fields}
-    [answer] = room.ask(protocol.ReadPage("f.pdf", **given))
+    [answer] = worker.ask(protocol.ReadPage("f.pdf", **given))
     assert isinstance(answer, protocol.Page)
     return answer
 
 
 def test_the_text_of_a_document_is_read_page_by_page(
-    room: FileWorkerProcess, directory: Path
+    worker: FileWorkerProcess, directory: Path
 ) -> None:
     (directory / "f.pdf").write_bytes(pdf("Hello\nthere", "And\nbye"))
-    whole = page(room)
+    whole = page(worker)
     lines = ["[page 1 of 2]", "Hello", "there", "[page 2 of 2]", "And", "bye"]
     assert (whole.kind, whole.media_type, whole.text.splitlines()) == (
         "pdf",
@@ -53,16 +53,16 @@ def test_the_text_of_a_document_is_read_page_by_page(
         lines,
     )
     assert (whole.total_lines, whole.has_more, len(whole.etag)) == (6, False, 64)
-    part = page(room, offset_line=3, limit_lines=2)
+    part = page(worker, offset_line=3, limit_lines=2)
     assert (part.text.splitlines(), part.end_line, part.next_offset_line) == (lines[2:4], 4, 5)
     with pytest.raises(FileRefused) as refused:
-        page(room, offset_line=7)
+        page(worker, offset_line=7)
     assert refused.value.reason is Reason.PAST_END
 
 
-def test_pictures_are_told_from_text(room: FileWorkerProcess, directory: Path) -> None:
+def test_pictures_are_told_from_text(worker: FileWorkerProcess, directory: Path) -> None:
     (directory / "f.pdf").write_bytes(pdf("", "", "", picture=True))
-    assert page(room).text == (
+    assert page(worker).text == (
         "[no text: the 3 pages may be pictures; turn them into text with a command]\n"
     )
 
@@ -102,17 +102,17 @@ def bomb() -> bytes:
     ids=["locked", "broken", "cut", "bomb"],
 )
 def test_what_cannot_be_read_is_told_and_costs_little(
-    room: FileWorkerProcess, directory: Path, content: Callable[[], bytes], told: str
+    worker: FileWorkerProcess, directory: Path, content: Callable[[], bytes], told: str
 ) -> None:
     (directory / "f.pdf").write_bytes(content())
-    with memory_peak(room.pid) as peak:
-        found = page(room)
+    with memory_peak(worker.pid) as peak:
+        found = page(worker)
     assert (found.kind, found.text[: len(told)]) == ("pdf", told)
     assert peak.added_bytes < 8 * MIB
 
 
-def test_a_document_of_many_bytes_or_pages_ends(room: FileWorkerProcess, directory: Path) -> None:
+def test_a_document_of_many_bytes_or_pages_ends(worker: FileWorkerProcess, directory: Path) -> None:
     (directory / "f.pdf").write_bytes(pdf(*("one",) * 600))
-    assert page(room, limit_lines=10_000).text.endswith("[100 more pages were not read]\n")
+    assert page(worker, limit_lines=10_000).text.endswith("[100 more pages were not read]\n")
     os.truncate(directory / "f.pdf", 10**12)
-    assert page(room).text == "[no text: the document is too large to be read; use a command]\n"
+    assert page(worker).text == "[no text: the document is too large to be read; use a command]\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.toolrunner.file_rooms import Room, here
+from support.toolrunner.file_workers import FileWorker, here
 from toolrunner.filesystem.errors import FileRefused, Reason
 from toolrunner.fileworker import protocol
 from toolrunner.fileworker.values import FileEdit, Image, TextEdit
@@ -23,9 +23,9 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def room(directory: Path) -> Iterator[Room]:
-    with here(directory) as room:
-        yield room
+def worker(directory: Path) -> Iterator[FileWorker]:
+    with here(directory) as worker:
+        yield worker
 
 
 def repository(path: Path) -> Path:
@@ -42,27 +42,27 @@ def prepared(directory: Path, name: str) -> None:
     (directory / name / "config").write_text("[core]\nfsmonitor = ./run\n")
 
 
-def refused(room: Room, *requests: protocol.Request) -> bool:
+def refused(worker: FileWorker, *requests: protocol.Request) -> bool:
     for request in requests:
         try:
-            room.ask(request)
+            worker.ask(request)
         except FileRefused as error:
             return error.reason in (Reason.PATH_FORBIDDEN, Reason.OUTSIDE_WORKSPACE)
     return False
 
 
-def move_refused(room: Room, old: str, new: str, *, overwrite: bool = False) -> bool:
+def move_refused(worker: FileWorker, old: str, new: str, *, overwrite: bool = False) -> bool:
     plan = protocol.PlanMove("m", old, new, overwrite, guards_git=True)
-    return refused(room, plan, protocol.Commit("m"))
+    return refused(worker, plan, protocol.Commit("m"))
 
 
-def delete_refused(room: Room, path: str, *, recursive: bool = False) -> bool:
+def delete_refused(worker: FileWorker, path: str, *, recursive: bool = False) -> bool:
     plan = protocol.PlanDelete("m", path, recursive, guards_git=True)
-    return refused(room, plan, protocol.Commit("m"))
+    return refused(worker, plan, protocol.Commit("m"))
 
 
-def problems(room: Room, request: protocol.PlanEdits | protocol.PlanPatch) -> bool:
-    [planned] = room.ask(request)
+def problems(worker: FileWorker, request: protocol.PlanEdits | protocol.PlanPatch) -> bool:
+    [planned] = worker.ask(request)
     assert isinstance(planned, protocol.Planned)
     return bool(planned.problems)
 
@@ -72,7 +72,7 @@ def patch(*lines: str) -> protocol.PlanPatch:
     return protocol.PlanPatch("t", text, guards_git=True)
 
 
-def ways_in(room: Room, directory: Path, path: str) -> dict[str, bool]:
+def ways_in(worker: FileWorker, directory: Path, path: str) -> dict[str, bool]:
     """Try to put something at a path in every way there is; tell which were refused."""
     (directory / "mine").write_text("evil")
     prepared(directory, "tree")
@@ -81,19 +81,19 @@ def ways_in(room: Room, directory: Path, path: str) -> dict[str, bool]:
     is_there = (directory / path).is_file()
     return {
         "write": refused(
-            room, protocol.PlanWrite("t", path, b"evil", guards_git=True), protocol.Commit("t")
+            worker, protocol.PlanWrite("t", path, b"evil", guards_git=True), protocol.Commit("t")
         ),
-        "upload": refused(room, protocol.StartUpload("u", path, 4, guards_git=True)),
-        "edit": not is_there or problems(room, protocol.PlanEdits("t", edits, True)),
-        "patch": is_there or problems(room, patch(f"*** Add File: {path}", "+evil")),
+        "upload": refused(worker, protocol.StartUpload("u", path, 4, guards_git=True)),
+        "edit": not is_there or problems(worker, protocol.PlanEdits("t", edits, True)),
+        "patch": is_there or problems(worker, patch(f"*** Add File: {path}", "+evil")),
         "restore": is_there
-        or refused(room, protocol.PlanRestore("t", (image,), True), protocol.Commit("t")),
-        "move": move_refused(room, "mine", path, overwrite=True),
-        "move a tree": move_refused(room, "tree", path) if not is_there else True,
-        "make": is_there or refused(room, protocol.MakeDirectory(path, True)),
-        "delete": not is_there or delete_refused(room, path),
-        "move out": not is_there or move_refused(room, path, "out"),
-        "patch out": not is_there or problems(room, patch(f"*** Delete File: {path}")),
+        or refused(worker, protocol.PlanRestore("t", (image,), True), protocol.Commit("t")),
+        "move": move_refused(worker, "mine", path, overwrite=True),
+        "move a tree": move_refused(worker, "tree", path) if not is_there else True,
+        "make": is_there or refused(worker, protocol.MakeDirectory(path, True)),
+        "delete": not is_there or delete_refused(worker, path),
+        "move out": not is_there or move_refused(worker, path, "out"),
+        "patch out": not is_there or problems(worker, patch(f"*** Delete File: {path}")),
     }
 
 
@@ -112,7 +112,7 @@ ALL = dict.fromkeys(
 )
 @pytest.mark.parametrize("way", ["plain", "link", "linked", "pointed", "named otherwise"])
 def test_nothing_gets_into_git_s_directory(
-    room: Room, directory: Path, way: str, name: str
+    worker: FileWorker, directory: Path, way: str, name: str
 ) -> None:
     base = ".git"
     match way:
@@ -134,63 +134,67 @@ def test_nothing_gets_into_git_s_directory(
         case _:
             repository(directory / "bare.repository")
             base = "bare.repository"
-    assert ways_in(room, directory, f"{base}/{name}") == ALL
+    assert ways_in(worker, directory, f"{base}/{name}") == ALL
 
 
-def test_nothing_gets_into_a_directory_that_git_is_led_to(room: Room, directory: Path) -> None:
+def test_nothing_gets_into_a_directory_that_git_is_led_to(
+    worker: FileWorker, directory: Path
+) -> None:
     (directory / "deep" / "worktree").mkdir(parents=True)
     (directory / "shared").mkdir()
     (directory / ".git").write_text(f"gitdir: {directory}/deep/worktree\n")
     (directory / "deep" / "worktree" / "commondir").write_text("../../shared\n")
     for path in ("deep/worktree/config", "shared/config", "shared/hooks/x", ".git", ".GIT/config"):
-        assert ways_in(room, directory, path) == ALL, path
+        assert ways_in(worker, directory, path) == ALL, path
         shutil.rmtree(directory / "tree")
 
 
-def test_nothing_is_put_where_git_is_led_to_in_vain(room: Room, directory: Path) -> None:
+def test_nothing_is_put_where_git_is_led_to_in_vain(worker: FileWorker, directory: Path) -> None:
     (directory / ".git").symlink_to("a/store")
     for path in ("a/store", "a/store/config", "a"):
-        results = ways_in(room, directory, path)
+        results = ways_in(worker, directory, path)
         shutil.rmtree(directory / "tree", ignore_errors=True)
         assert results == ALL, path
     assert not (directory / "a").exists()
 
 
-def test_what_git_is_led_to_is_not_exchanged_from_above(room: Room, directory: Path) -> None:
+def test_what_git_is_led_to_is_not_exchanged_from_above(
+    worker: FileWorker, directory: Path
+) -> None:
     repository(directory / "a" / "store")
     (directory / ".git").symlink_to("a/store")
-    assert move_refused(room, "a", "b")
-    assert move_refused(room, "a/store", "b")
-    assert delete_refused(room, "a/store", recursive=True)
+    assert move_refused(worker, "a", "b")
+    assert move_refused(worker, "a/store", "b")
+    assert delete_refused(worker, "a/store", recursive=True)
 
 
 @pytest.mark.parametrize("last", ["HEAD", "refs", "objects", "commondir"])
-def test_no_directory_becomes_git_s(room: Room, directory: Path, last: str) -> None:
+def test_no_directory_becomes_git_s(worker: FileWorker, directory: Path, last: str) -> None:
     for name in ("HEAD", "refs", "objects"):
         (directory / "d" / name).mkdir(parents=True)
     if last == "commondir":
         (directory / "d" / "refs").rmdir()
     else:
         (directory / "d" / last).rmdir()
-    assert ways_in(room, directory, f"d/{last}") == ALL
+    assert ways_in(worker, directory, f"d/{last}") == ALL
 
 
 def test_a_plan_is_not_led_into_git_s_directory_before_it_is_made(
-    room: Room, directory: Path
+    worker: FileWorker, directory: Path
 ) -> None:
     config = repository(directory / ".git") / "config"
     for swap in ("link", "rename"):
         (directory / "d").mkdir()
         plan = protocol.PlanWrite("t", "d/config.new", b"evil", guards_git=True)
         upload = protocol.StartUpload("u", "d/hook", 4, guards_git=True)
-        room.ask(plan)
+        worker.ask(plan)
         (directory / "d").rmdir()
         if swap == "link":
             (directory / "d").symlink_to(".git")
         else:
             (directory / ".git").rename(directory / "d")
-        assert refused(room, protocol.Commit("t"))
-        assert refused(room, upload)
+        assert refused(worker, protocol.Commit("t"))
+        assert refused(worker, upload)
         if swap == "link":
             (directory / "d").unlink()
         else:
@@ -200,31 +204,31 @@ def test_a_plan_is_not_led_into_git_s_directory_before_it_is_made(
 
 
 def test_an_upload_is_not_led_into_git_s_directory_while_it_arrives(
-    room: Room, directory: Path
+    worker: FileWorker, directory: Path
 ) -> None:
     (directory / "d").mkdir()
-    room.ask(protocol.StartUpload("u", "d/config", 4, guards_git=True))
-    room.ask(protocol.UploadChunk("u", b"evil"))
+    worker.ask(protocol.StartUpload("u", "d/config", 4, guards_git=True))
+    worker.ask(protocol.UploadChunk("u", b"evil"))
     repository(directory / ".git")
     (directory / "d").rename(directory / ".git" / "modules" / "d")
     (directory / "d").mkdir()
-    room.ask(protocol.PlanUpload("u"))
-    assert refused(room, protocol.Commit("u"))
+    worker.ask(protocol.PlanUpload("u"))
+    assert refused(worker, protocol.Commit("u"))
     assert os.listdir(directory / ".git" / "modules" / "d") == []
 
 
-def test_what_only_looks_like_git_s_is_nobody_s(room: Room, directory: Path) -> None:
+def test_what_only_looks_like_git_s_is_nobody_s(worker: FileWorker, directory: Path) -> None:
     repository(directory / "clone" / ".git")
     (directory / "src").mkdir()
     for path in (".gitignore", ".github/workflows/x.yml", "src/HEAD", "clone/config", "hooks/x"):
-        room.ask(protocol.PlanWrite("t", path, b"x", guards_git=True))
-        room.ask(protocol.Commit("t"))
-    room.ask(protocol.PlanMove("m", "clone", "moved", False, True))
-    room.ask(protocol.Commit("m"))
-    room.ask(protocol.MakeDirectory("src/refs", True))
-    room.ask(protocol.PlanDelete("m", "moved", True, True))
-    room.ask(protocol.Commit("m"))
+        worker.ask(protocol.PlanWrite("t", path, b"x", guards_git=True))
+        worker.ask(protocol.Commit("t"))
+    worker.ask(protocol.PlanMove("m", "clone", "moved", False, True))
+    worker.ask(protocol.Commit("m"))
+    worker.ask(protocol.MakeDirectory("src/refs", True))
+    worker.ask(protocol.PlanDelete("m", "moved", True, True))
+    worker.ask(protocol.Commit("m"))
     repository(directory / ".git")
-    room.ask(protocol.PlanWrite("t", ".git/config", b"x"))
-    room.ask(protocol.Commit("t"))
+    worker.ask(protocol.PlanWrite("t", ".git/config", b"x"))
+    worker.ask(protocol.Commit("t"))
     assert (directory / ".git" / "config").read_bytes() == b"x"

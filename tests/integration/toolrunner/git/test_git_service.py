@@ -177,7 +177,7 @@ async def test_a_restore_whose_program_is_killed_is_finished_by_the_next(
         restoring = tasks.create_task(_restored(client, restore))
         while not list(refs.glob("before-*")):
             await asyncio.to_thread(lambda: None)
-        for pid in clerks_of(bench.root):
+        for pid in file_workers_of(bench.root):
             os.kill(pid, signal.SIGKILL)
 
     restored = restoring.result()
@@ -240,7 +240,7 @@ async def test_a_program_that_is_killed_is_followed_by_another(
     events = aiter(client.git.WatchGit(api.WatchGitRequest(context=client.context)))
     assert (await _next(events)).HasField("snapshot")
 
-    for pid in clerks_of(bench.root):
+    for pid in file_workers_of(bench.root):
         os.kill(pid, signal.SIGKILL)
 
     assert (await _next(events)).HasField("snapshot")
@@ -254,7 +254,7 @@ async def _restored(
     return await client.git.RestoreCheckpoint(restore, timeout=60)
 
 
-def clerks_of(root: Path) -> list[int]:
+def file_workers_of(root: Path) -> list[int]:
     """Return the programs that work on the files of a workspace."""
     found = []
     for directory in Path("/proc").iterdir():

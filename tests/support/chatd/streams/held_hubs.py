@@ -97,7 +97,7 @@ class HeldReads:
 
 
 class Stage:
-    """A hub's surroundings."""
+    """The objects that a hub is made with."""
 
     def __init__(self, tasks: Starter) -> None:
         self.reads = HeldReads()

@@ -35,7 +35,7 @@ def gone() -> None:
 
 
 @dataclass
-class FakeClerks:
+class FakeFileWorkers:
     """Answers at once, after what a test does to each kind of request."""
 
     before: dict[type[Request], Callable[[], None]] = field(default_factory=dict)
@@ -53,8 +53,8 @@ class FakeClerks:
 
 
 @pytest.fixture
-def file_workers() -> FakeClerks:
-    return FakeClerks()
+def file_workers() -> FakeFileWorkers:
+    return FakeFileWorkers()
 
 
 @pytest.fixture
@@ -63,12 +63,12 @@ def workspaces(tmp_path: Path) -> Workspaces:
 
 
 @pytest.fixture
-def changes(file_workers: FakeClerks, workspaces: Workspaces) -> FileChanges:
+def changes(file_workers: FakeFileWorkers, workspaces: Workspaces) -> FileChanges:
     return FileChanges(file_workers, workspaces, ReadEtags(), lambda: "t")  # type: ignore[arg-type]
 
 
 async def test_what_could_not_be_taken_back_is_tried_until_it_is(
-    changes: FileChanges, file_workers: FakeClerks
+    changes: FileChanges, file_workers: FakeFileWorkers
 ) -> None:
     file_workers.before = {Commit: gone, RollBack: gone}
     with pytest.raises(OutcomeUnknown):
@@ -85,7 +85,7 @@ async def test_what_could_not_be_taken_back_is_tried_until_it_is(
 
 
 async def test_what_is_made_and_cannot_be_stored_is_taken_back_at_once_and_not_years_later(
-    changes: FileChanges, file_workers: FakeClerks, workspaces: Workspaces
+    changes: FileChanges, file_workers: FakeFileWorkers, workspaces: Workspaces
 ) -> None:
     undo = workspaces.prepared(SCOPE.workspace_id).undo
     hidden = undo.with_name("hidden")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.session.examples import examples
-from support.toolrunner.file_rooms import change, here, write
+from support.toolrunner.file_workers import change, here, write
 from toolrunner.fileworker.content.detection import file_type_of, text_of
 from toolrunner.fileworker.protocol import PlanEdits, PlanPatch, PlanRestore
 from toolrunner.fileworker.values import FileEdit, TextEdit
@@ -25,20 +25,22 @@ WORDS = st.text(alphabet="ab\n", min_size=1, max_size=3)
 def test_changes_taken_back_in_order_restore_every_byte(
     content: bytes, edits: list[tuple[str, str]], written: bytes
 ) -> None:
-    with tempfile.TemporaryDirectory() as directory, here(Path(directory)) as room:
+    with tempfile.TemporaryDirectory() as directory, here(Path(directory)) as worker:
         path = Path(directory) / "f"
         path.write_bytes(content)
         plans = [
-            change(room, PlanEdits("t", (FileEdit("f", (TextEdit(old, new, replace_all=True),)),)))
+            change(
+                worker, PlanEdits("t", (FileEdit("f", (TextEdit(old, new, replace_all=True),)),))
+            )
             for old, new in edits
         ]
-        plans.append(write(room, "f", written))
+        plans.append(write(worker, "f", written))
         plans.append(
-            change(room, PlanPatch("p", "*** Begin Patch\n*** Delete File: f\n*** End Patch"))
+            change(worker, PlanPatch("p", "*** Begin Patch\n*** Delete File: f\n*** End Patch"))
         )
         assert not path.exists()
         for plan in reversed(plans):
-            change(room, PlanRestore("u", plan.images))
+            change(worker, PlanRestore("u", plan.images))
         assert path.read_bytes() == content
         assert [each.name for each in Path(directory).iterdir()] == ["f"]
 

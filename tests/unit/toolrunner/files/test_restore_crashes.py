@@ -11,7 +11,7 @@ import pytest
 from parley.clock import FakeClock
 from parley.tasks import ShieldedTasks
 from support.host.supervised import supervision
-from support.toolrunner.here_clerks import InProcessFileWorkers
+from support.toolrunner.in_process_file_workers import InProcessFileWorkers
 from support.toolrunner.turn_files import tree_of
 from toolrunner.checkpoints.domain import Outcome, Turn
 from toolrunner.checkpoints.service import Checkpoints

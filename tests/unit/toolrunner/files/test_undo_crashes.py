@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.host.crash_points import crashing_before
-from support.toolrunner.here_clerks import InProcessFileWorkers
+from support.toolrunner.in_process_file_workers import InProcessFileWorkers
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.changes import ChangeResult, FileChanges, ReadEtags
 from toolrunner.filesystem.errors import FileRefused, Reason

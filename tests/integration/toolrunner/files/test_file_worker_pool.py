@@ -86,7 +86,7 @@ async def office(tmp_path: Path) -> AsyncIterator[Office]:
             workspaces=Workspaces(tmp_path / "workspaces"),
             sandbox=UNCONFINED,
             clock=clock,
-            new_id=lambda: f"clerk-{next(numbers)}-{tmp_path.name}",
+            new_id=lambda: f"worker-{next(numbers)}-{tmp_path.name}",
             ripgrep=find_ripgrep(),
         )
         yield Office(file_workers, slow, clock, tmp_path / "workspaces")
@@ -122,7 +122,7 @@ async def test_nothing_is_kept_of_one_that_could_not_be_started(tmp_path: Path) 
             tasks=tasks,
             sandbox=UNCONFINED,
             clock=FakeClock(),
-            new_id=lambda: "clerk",
+            new_id=lambda: "worker",
             ripgrep="x" * 200_000,  # More than the kernel takes for one argument.
         )
         with pytest.raises(FileWorkerGone, match="cannot be started"):

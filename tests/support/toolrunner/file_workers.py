@@ -37,8 +37,8 @@ from toolrunner.fileworker.protocol import (
 )
 
 
-class Room(Protocol):
-    """Whatever answers requests about files."""
+class FileWorker(Protocol):
+    """Answers requests about files."""
 
     def ask(self, request: Request) -> list[Answer]: ...
 
@@ -80,7 +80,7 @@ class FileWorkerProcess:
 
 
 @contextmanager
-def here(directory: Path) -> Iterator[Room]:
+def here(directory: Path) -> Iterator[FileWorker]:
     """Work on the files of a directory in this process."""
     files = FileHandlers(Root.open_directory(str(directory)), find_ripgrep())
     try:
@@ -108,33 +108,34 @@ def program(directory: Path) -> Iterator[FileWorkerProcess]:
 
 
 def change(
-    room: Room, request: PlanWrite | PlanEdits | PlanPatch | PlanRestore | PlanMove | PlanDelete
+    worker: FileWorker,
+    request: PlanWrite | PlanEdits | PlanPatch | PlanRestore | PlanMove | PlanDelete,
 ) -> Planned:
     """Plan, and commit if nothing speaks against it."""
-    [planned] = room.ask(request)
+    [planned] = worker.ask(request)
     assert isinstance(planned, Planned)
     if not planned.problems:
-        room.ask(Commit(request.token))
+        worker.ask(Commit(request.token))
     return planned
 
 
-def delete(room: Room, path: str, *, recursive: bool = True) -> int:
+def delete(worker: FileWorker, path: str, *, recursive: bool = True) -> int:
     """Delete an entry, and return how many went."""
-    [planned] = room.ask(PlanDelete("d", path, recursive))
+    [planned] = worker.ask(PlanDelete("d", path, recursive))
     assert isinstance(planned, Planned)
     if not planned.images:
         return 0
-    [done] = room.ask(Commit("d"))
+    [done] = worker.ask(Commit("d"))
     assert isinstance(done, Done)
     return done.count
 
 
-def move(room: Room, path: str, new_path: str, *, overwrite: bool = False) -> Planned:
+def move(worker: FileWorker, path: str, new_path: str, *, overwrite: bool = False) -> Planned:
     """Move an entry."""
-    return change(room, PlanMove("m", path, new_path, overwrite))
+    return change(worker, PlanMove("m", path, new_path, overwrite))
 
 
-def write(room: Room, path: str, content: bytes, **fields: object) -> Planned:
+def write(worker: FileWorker, path: str, content: bytes, **fields: object) -> Planned:
     """Write a file as a whole."""
     token = os.urandom(4).hex()
-    return change(room, PlanWrite(token, path, content, **fields))  # type: ignore[arg-type]
+    return change(worker, PlanWrite(token, path, content, **fields))  # type: ignore[arg-type]

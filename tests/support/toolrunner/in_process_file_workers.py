@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from support.toolrunner.file_rooms import InProcessFileWorker
+from support.toolrunner.file_workers import InProcessFileWorker
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.handlers import FileHandlers
@@ -15,7 +15,7 @@ class InProcessFileWorkers:
     """Answers for all workspaces."""
 
     workspaces: Workspaces
-    rooms: dict[WorkspaceId, InProcessFileWorker] = field(default_factory=dict)
+    workers: dict[WorkspaceId, InProcessFileWorker] = field(default_factory=dict)
 
     def process_of(self, workspace_id: WorkspaceId) -> str:
         return ""
@@ -23,11 +23,11 @@ class InProcessFileWorkers:
     async def ask(
         self, workspace_id: WorkspaceId, request: Request, *, limit_s: float = 0
     ) -> Answer:
-        if workspace_id not in self.rooms:
+        if workspace_id not in self.workers:
             root = Root.open_directory(str(self.workspaces.prepared(workspace_id).root))
-            self.rooms[workspace_id] = InProcessFileWorker(FileHandlers(root, ""))
-        return self.rooms[workspace_id].ask(request)[-1]
+            self.workers[workspace_id] = InProcessFileWorker(FileHandlers(root, ""))
+        return self.workers[workspace_id].ask(request)[-1]
 
     def close(self) -> None:
-        for room in self.rooms.values():
-            room.files.root.close()
+        for worker in self.workers.values():
+            worker.files.root.close()

@@ -73,7 +73,7 @@ def broken(_: ModelRequest) -> Iterable[ModelEvent]:
 
 
 class Desk:
-    """A labeller with all that it needs."""
+    """The jobs of titles with all that they need."""
 
     def __init__(self, play: Play = helpful, *, notes: InMemoryNotes | None = None) -> None:
         self.model = NotingModel(play)

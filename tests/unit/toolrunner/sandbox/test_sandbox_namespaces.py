@@ -3,8 +3,8 @@ import subprocess
 
 from toolrunner.sandbox import Confinement
 from toolrunner.sandbox.namespaces import (
-    RESTING_MAX,
-    RESTING_S,
+    IDLE_MAX,
+    IDLE_S,
     Key,
     NamespaceSet,
     NamespaceSets,
@@ -21,9 +21,9 @@ def test_a_cell_without_anybody_is_kept_for_a_while() -> None:
     with holding() as first:
         namespace_sets = NamespaceSets({Key("w1", Network.OPEN, None): NamespaceSet(first.pid, ())})
         namespace_sets.rest("w1", 100.0)
-        assert namespace_sets.end_rested(100.0 + RESTING_S - 1) == 100.0 + RESTING_S
+        assert namespace_sets.end_rested(100.0 + IDLE_S - 1) == 100.0 + IDLE_S
         assert (first.poll(), namespace_sets.firsts) == (None, {first.pid})
-        assert namespace_sets.end_rested(100.0 + RESTING_S) is None
+        assert namespace_sets.end_rested(100.0 + IDLE_S) is None
         assert (first.wait(5), namespace_sets.firsts) == (-signal.SIGKILL, set())
 
 
@@ -36,9 +36,9 @@ def test_of_many_cells_without_anybody_the_longest_empty_goes() -> None:
             }
         )
         namespace_sets.rest("w0", 0.0)
-        namespace_sets.resting |= {f"w{number}": float(number) for number in range(1, RESTING_MAX)}
+        namespace_sets.idle |= {f"w{number}": float(number) for number in range(1, IDLE_MAX)}
         namespace_sets.rest("last", 100.0)
-        assert len(namespace_sets.resting) == RESTING_MAX
+        assert len(namespace_sets.idle) == IDLE_MAX
         assert (first.wait(5), last.poll()) == (-signal.SIGKILL, None)
         namespace_sets.end_all()
         assert last.wait(5) == -signal.SIGKILL
@@ -47,7 +47,7 @@ def test_of_many_cells_without_anybody_the_longest_empty_goes() -> None:
 def test_a_workspace_without_cells_does_not_rest() -> None:
     namespace_sets = NamespaceSets()
     namespace_sets.rest("w1", 1.0)
-    assert (namespace_sets.resting, namespace_sets.end_rested(1000.0)) == ({}, None)
+    assert (namespace_sets.idle, namespace_sets.end_rested(1000.0)) == ({}, None)
 
 
 def confined(profile: Profile, *layers: Layer) -> Confinement:
