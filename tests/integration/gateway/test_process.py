@@ -27,6 +27,20 @@ import os, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]),) * 2)
 os.execv(sys.executable, [sys.executable, "-m", "gateway"])
 """
+# Starts a gateway whose listening socket ends with a signal, as `ss --kill` ends one.
+BREAKABLE = """
+import runpy, signal, socket
+from gateway.http import server
+
+bind = server._bind
+def bind_breakably(address):
+    bound = bind(address)
+    signal.signal(signal.SIGUSR1, lambda *_: bound.shutdown(socket.SHUT_RDWR))
+    return bound
+
+server._bind = bind_breakably
+runpy.run_module("gateway", run_name="__main__")
+"""
 #: Waits for its body once the gateway has begun with it. Each is of another client of a proxy.
 BEGUN = (
     "POST /api/v1/sign-in HTTP/1.1\r\nHost: parley.test\r\nX-Forwarded-For: 2001:db8:{:x}::1\r\n"
@@ -139,6 +153,19 @@ async def test_a_port_in_use_is_a_problem_of_configuration(
     assert code == 2
     assert f"cannot serve HTTP on {address}" in said
     assert "Traceback" not in said
+
+
+async def test_a_listening_socket_that_fails_ends_the_gateway(
+    tmp_path: Path, identity_database: str
+) -> None:
+    settings = make_settings(tmp_path, identity_database, ApiKey.generate())
+    variables = environment(settings, "127.0.0.1:0")
+    async with asyncio.timeout(60), started(variables, "-c", BREAKABLE) as process:
+        port = await http_port_of(process)
+        process.send_signal(signal.SIGUSR1)
+        _, said = await process.communicate()
+    assert process.returncode == 1
+    assert f"no connection is accepted on 127.0.0.1:{port} any more" in said.decode()
 
 
 async def test_a_missing_trust_file_is_a_problem_of_configuration(
