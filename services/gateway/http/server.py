@@ -45,6 +45,18 @@ class HttpAddressUnusable(ConfigurationError):
         self.address = address
 
 
+class ListeningSocketFailed(Exception):
+    """The kernel accepts no connections at the listening socket any more.
+
+    Attributes:
+        address: The address of the socket.
+    """
+
+    def __init__(self, address: HttpAddress) -> None:
+        super().__init__(f"no connection is accepted on {address} any more")
+        self.address = address
+
+
 @asynccontextmanager
 async def serve_http(
     app: ASGIApp,
@@ -67,6 +79,7 @@ async def serve_http(
 
     Raises:
         HttpAddressUnusable: It cannot be bound.
+        ExceptionGroup: Of `ListeningSocketFailed`; the body of the context is cancelled.
     """
     listening = _bind(address)
     start_queue = StartQueue()
@@ -99,8 +112,8 @@ async def serve_http(
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )
-    server = _Server(config, start_queue)
     bound = HttpAddress(address.host, listening.getsockname()[1])
+    server = _Server(config, start_queue, listening, bound)
     sockets = [listening, *(listening.dup() for _ in range(ACCEPTS_PER_ITERATION - 1))]
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(server.serve(sockets=sockets))
@@ -113,9 +126,24 @@ async def serve_http(
 class _Server(uvicorn.Server):
     """uvicorn without signal handlers: the process has its own."""
 
-    def __init__(self, config: uvicorn.Config, start_queue: StartQueue) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        start_queue: StartQueue,
+        listening: socket.socket,
+        address: HttpAddress,
+    ) -> None:
         super().__init__(config)
         self._start_queue = start_queue
+        self._listening = listening
+        self._address = address
+
+    async def on_tick(self, counter: int) -> bool:
+        """Fail if the listening socket has failed, which event loops do not report."""
+        should_exit = await super().on_tick(counter)
+        if not (should_exit or self._listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)):
+            raise ListeningSocketFailed(self._address)
+        return should_exit
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the running requests; those that wait are never started."""

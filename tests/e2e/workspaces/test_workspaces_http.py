@@ -253,7 +253,9 @@ async def test_a_chat_whose_workspace_was_deleted_works_in_its_scratch_workspace
     await rested(client, path)
     listed = await asked(client, 200, "GET", f"{path}/files")
     assert [entry["path"] for entry in listed["items"]] == ["scratch.txt"]
-    await asked(client, 201, "POST", processes, {"command": "true"})
+    started = await asked(client, 201, "POST", processes, {"command": "cat *"})
+    printed = await asked(client, 200, "GET", f"{processes}/{started['id']}/output?wait=8")
+    assert (printed["text"], printed["reason"]) == ("again\n", "exited")
 
 
 async def test_the_running_call_of_a_deleted_chat_ends_in_its_kept_workspace(

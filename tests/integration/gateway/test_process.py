@@ -4,17 +4,48 @@ import socket
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import pytest
+
+from gateway.http.addresses import HttpAddress
 from gateway.settings import GatewaySettings
 from parley.clock import SystemClock
 from parley.identity import ApiKey
+from parley.process import OpenFiles
 from parley.telemetry import InMemoryTelemetry
 from support.gateway.fake_chatd import FakeChatd
 from support.gateway.fake_chatd_server import serving
+from support.gateway.raw_connections import Connection, code_of
 from support.gateway.stack import make_settings
 from support.net.http_client import HttpClient, SentEvent
+
+# Starts a gateway that may have only so many files open.
+LIMITED = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]),) * 2)
+os.execv(sys.executable, [sys.executable, "-m", "gateway"])
+"""
+# Starts a gateway whose listening socket ends with a signal, as `ss --kill` ends one.
+BREAKABLE = """
+import runpy, signal, socket
+from gateway.http import server
+
+bind = server._bind
+def bind_breakably(address):
+    bound = bind(address)
+    signal.signal(signal.SIGUSR1, lambda *_: bound.shutdown(socket.SHUT_RDWR))
+    return bound
+
+server._bind = bind_breakably
+runpy.run_module("gateway", run_name="__main__")
+"""
+#: Waits for its body once the gateway has begun with it. Each is of another client of a proxy.
+BEGUN = (
+    "POST /api/v1/sign-in HTTP/1.1\r\nHost: parley.test\r\nX-Forwarded-For: 2001:db8:{:x}::1\r\n"
+    "Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+)
 
 
 def environment(settings: GatewaySettings, http_listen: str) -> dict[str, str]:
@@ -31,9 +62,9 @@ def environment(settings: GatewaySettings, http_listen: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def started(variables: dict[str, str]) -> AsyncIterator[Process]:
+async def started(variables: dict[str, str], *arguments: str) -> AsyncIterator[Process]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway", env=variables, stderr=PIPE
+        sys.executable, *(arguments or ("-m", "gateway")), env=variables, stderr=PIPE
     )
     try:
         yield process
@@ -52,6 +83,10 @@ async def http_port_of(process: Process) -> int:
         if b"serving HTTP on" in line:
             return int(line.partition(b"127.0.0.1:")[2].split()[0])
     raise AssertionError(seen.decode())
+
+
+def open_files_of(process: Process) -> int:
+    return len([*Path(f"/proc/{process.pid}/fd").iterdir()])
 
 
 async def http_problem_of(variables: dict[str, str]) -> tuple[int | None, str]:
@@ -120,6 +155,19 @@ async def test_a_port_in_use_is_a_problem_of_configuration(
     assert "Traceback" not in said
 
 
+async def test_a_listening_socket_that_fails_ends_the_gateway(
+    tmp_path: Path, identity_database: str
+) -> None:
+    settings = make_settings(tmp_path, identity_database, ApiKey.generate())
+    variables = environment(settings, "127.0.0.1:0")
+    async with asyncio.timeout(60), started(variables, "-c", BREAKABLE) as process:
+        port = await http_port_of(process)
+        process.send_signal(signal.SIGUSR1)
+        _, said = await process.communicate()
+    assert process.returncode == 1
+    assert f"no connection is accepted on 127.0.0.1:{port} any more" in said.decode()
+
+
 async def test_a_missing_trust_file_is_a_problem_of_configuration(
     tmp_path: Path, identity_database: str
 ) -> None:
@@ -130,3 +178,45 @@ async def test_a_missing_trust_file_is_a_problem_of_configuration(
 
     assert code == 2
     assert "trust file" in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+async def test_connections_are_refused_before_a_gateway_has_no_open_files_left(
+    tmp_path: Path, identity_database: str
+) -> None:
+    files = OpenFiles(limit=600, limit_at_start=600)
+    settings = make_settings(tmp_path, identity_database, ApiKey.generate())
+    variables = environment(settings, "127.0.0.1:0") | {
+        "GATEWAY_HTTP_CONNECTIONS_MAX": "4096",
+        "GATEWAY_TRUSTED_PROXIES": "127.0.0.1",
+    }
+    async with (
+        asyncio.timeout(60),
+        started(variables, "-c", LIMITED, str(files.limit)) as process,
+        AsyncExitStack() as stack,
+    ):
+        address = HttpAddress("127.0.0.1", await http_port_of(process))
+
+        async def begun(number: int) -> Connection:
+            connection = Connection(address)
+            await connection.connect()
+            stack.push_async_callback(connection.close)
+            await connection.send(BEGUN.format(number).encode())
+            return connection
+
+        taken = [await begun(number) for number in range(files.connections_max)]
+        assert {await each.head() for each in taken} == {"http/1.1 100 continue\r\n\r\n"}
+        # Together with those that are taken, more than it may have files open.
+        refused = [await (await begun(number)).answer() for number in range(350)]
+        has_open = open_files_of(process)
+        await taken[0].send(b"{}")
+        status, _ = await taken[0].answer()
+        await stack.aclose()
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr is not None
+        said = (await process.stderr.read()).decode()
+    assert {code_of(each) for each in refused} == {(503, "SERVER_BUSY")}
+    assert has_open < files.limit
+    assert status == 422
+    assert "EMFILE" not in said
+    assert "Too many open files" not in said

@@ -154,6 +154,8 @@ def _scripted(fake: FakeChatd, messages: Any, servicer: type[Any], name: str) ->
 
         async def stream(self: Any, request: Any, context: Any) -> AsyncIterator[Any]:
             fake.take(request)
+            if method.name in fake.held:
+                await fake.held[method.name].wait()
             for piece in fake.answers.get(method.name, ()):
                 yield piece
 

@@ -60,9 +60,13 @@ class Connection:
         while True:
             await self.send(b"x" * 4096)
 
+    async def head(self) -> str:
+        """Return the head of the next answer, in small letters."""
+        return (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
+
     async def answer(self) -> tuple[int, bytes]:
         """Return the status and the body of the next answer."""
-        head = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
+        head = await self.head()
         length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
         return int(head.split()[1]), await self._reader.readexactly(length)
 

@@ -17,6 +17,7 @@ from support.net.http_client import HttpClient
 
 PROCESSES = f"/api/v1/chats/{NO_CHAT}/processes"
 OUTPUT = f"{PROCESSES}/00000000-0000-0000-0000-0000000000b1/output?wait=300"
+GIT_EVENTS = f"/api/v1/chats/{NO_CHAT}/git/events"
 START = {"command": "make"}
 #: More than a connection between two services carries.
 WAITING = 300
@@ -55,10 +56,15 @@ async def asking(
         yield
 
 
-async def test_waiting_requests_stop_nobody(bounded: Any) -> None:
+@pytest.mark.parametrize(
+    ("path", "method"),
+    [(OUTPUT, "WaitWorkspaceOutput"), (GIT_EVENTS, "WatchWorkspaceGit")],
+    ids=["output", "git"],
+)
+async def test_waiting_requests_stop_nobody(bounded: Any, path: str, method: str) -> None:
     async with bounded(user_long_running_requests_max=1000) as at:
-        held = at.stack.chatd.hold("WaitWorkspaceOutput")
-        async with asking(at.owner, WAITING, "GET", OUTPUT):
+        held = at.stack.chatd.hold(method)
+        async with asking(at.owner, WAITING, "GET", path):
             await held.until_came(WAITING)
             for client in (at.other, at.owner):
                 created = await client.request("POST", "/api/v1/chats", HELLO)
