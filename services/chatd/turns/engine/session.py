@@ -129,8 +129,8 @@ class Session:
             OwnershipLost: Another process owns the chat now, or it rests.
         """
         newest = self._mailbox.newest
-        is_news = newest.snapshot_version > self.state.snapshot_version
-        if is_news and (fence_of(newest) == self.fence or not _is_owned(newest, self._epoch)):
+        is_newer = newest.snapshot_version > self.state.snapshot_version
+        if is_newer and (fence_of(newest) == self.fence or not _is_owned(newest, self._epoch)):
             self.follow(newest)
 
     async def superseded(self) -> ChatState:

@@ -60,8 +60,8 @@ class Desk:
     async def set(self, chat_id: ChatId, status: DiffStatus | None) -> int | None:
         known = self.kept.get(chat_id)
         self.kept[chat_id] = status
-        is_news = known is None or status is None or known.changed_files != status.changed_files
-        return 7 if is_news else None
+        is_newer = known is None or status is None or known.changed_files != status.changed_files
+        return 7 if is_newer else None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Callable[[float], Awaitable[None]]]:
