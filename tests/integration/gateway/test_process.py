@@ -1,57 +1,16 @@
 import asyncio
 import signal
 import socket
-import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-from gateway.settings import GatewaySettings
 from parley.clock import SystemClock
 from parley.identity import ApiKey
 from parley.telemetry import InMemoryTelemetry
 from support.gateway.fake_chatd import FakeChatd
 from support.gateway.fake_chatd_server import serving
+from support.gateway.processes import environment_of, http_port_of, started
 from support.gateway.stack import make_settings
 from support.net.http_client import HttpClient, SentEvent
-
-
-def environment(settings: GatewaySettings, http_listen: str) -> dict[str, str]:
-    return {
-        "GATEWAY_LISTEN": str(settings.listen),
-        "GATEWAY_TRUST_FILE": str(settings.trust_file),
-        "GATEWAY_SIGNING_KEY_FILE": str(settings.signing_key_file),
-        "GATEWAY_HTTP_LISTEN": http_listen,
-        "GATEWAY_PUBLIC_URL": str(settings.public_url),
-        "GATEWAY_DATABASE_URL": settings.database_url.reveal(),
-        "GATEWAY_CHATD": ",".join(map(str, settings.chatd)),
-        "GATEWAY_OWNER_API_KEY": settings.owner_api_key.reveal(),
-    }
-
-
-@asynccontextmanager
-async def started(variables: dict[str, str]) -> AsyncIterator[Process]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway", env=variables, stderr=PIPE
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-
-
-async def http_port_of(process: Process) -> int:
-    """Wait until the process says where it serves."""
-    assert process.stderr is not None
-    seen = b""
-    while line := await process.stderr.readline():
-        seen += line
-        if b"serving HTTP on" in line:
-            return int(line.partition(b"127.0.0.1:")[2].split()[0])
-    raise AssertionError(seen.decode())
 
 
 async def http_problem_of(variables: dict[str, str]) -> tuple[int | None, str]:
@@ -75,7 +34,7 @@ async def test_a_gateway_serves_until_it_is_told_to_stop_and_says_bye(
             clock=SystemClock(),
             telemetry=InMemoryTelemetry("chatd").telemetry,
         ),
-        started(environment(settings, "127.0.0.1:0")) as process,
+        started(environment_of(settings, "127.0.0.1:0")) as process,
     ):
         port = await http_port_of(process)
         client = HttpClient(port, {"Authorization": f"Bearer {key.reveal()}"})
@@ -97,7 +56,7 @@ async def test_a_wrong_key_is_a_problem_of_configuration(
     tmp_path: Path, identity_database: str
 ) -> None:
     settings = make_settings(tmp_path, identity_database, ApiKey.generate())
-    variables = environment(settings, "127.0.0.1:0") | {"GATEWAY_OWNER_API_KEY": "not-a-key"}
+    variables = environment_of(settings, "127.0.0.1:0") | {"GATEWAY_OWNER_API_KEY": "not-a-key"}
 
     code, said = await http_problem_of(variables)
 
@@ -113,7 +72,7 @@ async def test_a_port_in_use_is_a_problem_of_configuration(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
 
-        code, said = await http_problem_of(environment(settings, address))
+        code, said = await http_problem_of(environment_of(settings, address))
 
     assert code == 2
     assert f"cannot serve HTTP on {address}" in said
@@ -126,7 +85,7 @@ async def test_a_missing_trust_file_is_a_problem_of_configuration(
     settings = make_settings(tmp_path, identity_database, ApiKey.generate())
     settings.trust_file.unlink()
 
-    code, said = await http_problem_of(environment(settings, "127.0.0.1:0"))
+    code, said = await http_problem_of(environment_of(settings, "127.0.0.1:0"))
 
     assert code == 2
     assert "trust file" in said

@@ -1,5 +1,7 @@
 """The wheel of Parley ships the page as built: installed from it, no Node is needed."""
 
+import asyncio
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -8,33 +10,84 @@ from pathlib import Path
 import pytest
 
 from gateway.web.page_files import load_page_files
+from parley.identity import ApiKey
+from support.gateway.processes import environment_of, http_port_of, started
+from support.gateway.stack import make_settings
+from support.net.http_client import HttpClient
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[4]
+PIP = (sys.executable, "-m", "pip")
 BUILD_S_MAX = 300
+START_S_MAX = 120
 BUILT = "gateway/web/built/"
+COMPRESSED = {".br", ".gz"}
 
 
-def test_the_wheel_has_the_built_page_and_not_its_sources(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel, with the page as it is built here."""
     if not load_page_files().is_built:
         pytest.skip("the page is not built: run scripts/page")
+    directory = tmp_path_factory.mktemp("wheel")
     subprocess.run(
         [
-            *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index"),
-            *("--no-build-isolation", "--wheel-dir", str(tmp_path), str(ROOT)),
+            *(*PIP, "wheel", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"),
+            *("--wheel-dir", str(directory), str(ROOT)),
         ],
         check=True,
         timeout=BUILD_S_MAX,
     )
-    (packed,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(packed) as archive:
+    (packed,) = directory.glob("*.whl")
+    return packed
+
+
+def test_the_wheel_has_the_built_page_and_not_its_sources(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        archive.extractall(tmp_path / "installed")
 
     built = ROOT / "services" / "gateway" / "web" / "built"
     expected = {path.name for path in built.rglob("*") if path.is_file() and path.name != ".stamp"}
     shipped = {Path(name).name for name in names if name.startswith(BUILT)} - {".stamp"}
     assert shipped == expected
     assert [name for name in names if "node_modules" in name or name.endswith(".tsx")] == []
-    assert load_page_files(tmp_path / "installed" / BUILT).is_built
+
+
+async def test_a_gateway_that_is_installed_from_the_wheel_serves_the_page_without_node(
+    wheel: Path, tmp_path: Path, identity_database: str
+) -> None:
+    installed, programs = tmp_path / "installed", tmp_path / "programs"
+    programs.mkdir()
+    subprocess.run(
+        [*PIP, "install", "--quiet", "--no-deps", "--no-index", "--target", installed, wheel],
+        check=True,
+        timeout=BUILD_S_MAX,
+    )
+    settings = make_settings(tmp_path, identity_database, ApiKey.generate())
+    variables = environment_of(settings, "127.0.0.1:0") | {
+        "PATH": str(programs),
+        "PYTHONPATH": str(installed),
+    }
+    built = installed / BUILT
+    wanted = {"/": built / "index.html", "/terminal": built / "terminal.html"} | {
+        f"/assets/{path.name}": path
+        for path in (built / "assets").iterdir()
+        if path.suffix not in COMPRESSED
+    }
+    async with asyncio.timeout(START_S_MAX), started(variables) as process:
+        client = HttpClient(await http_port_of(process))
+        replies = {path: await client.request("GET", path) for path in wanted}
+    imported = subprocess.run(
+        [sys.executable, "-c", "import gateway; print(gateway.__file__)"],
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=START_S_MAX,
+    )
+
+    assert shutil.which("node", path=variables["PATH"]) is None
+    assert Path(imported.stdout.strip()).is_relative_to(installed)
+    assert {path: reply.status for path, reply in replies.items()} == dict.fromkeys(wanted, 200)
+    assert [path for path, file in wanted.items() if replies[path].body != file.read_bytes()] == []
