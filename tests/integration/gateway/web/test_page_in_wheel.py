@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -54,16 +55,36 @@ def test_the_wheel_has_the_built_page_and_not_its_sources(wheel: Path) -> None:
     assert [name for name in names if "node_modules" in name or name.endswith(".tsx")] == []
 
 
-async def test_a_gateway_that_is_installed_from_the_wheel_serves_the_page_without_node(
-    wheel: Path, tmp_path: Path, identity_database: str
-) -> None:
-    installed, programs = tmp_path / "installed", tmp_path / "programs"
-    programs.mkdir()
+@pytest.fixture(scope="module")
+def installed(wheel: Path) -> Path:
+    """Install the wheel beside it, and return the directory of its packages."""
+    directory = wheel.parent / "installed"
     subprocess.run(
-        [*PIP, "install", "--quiet", "--no-deps", "--no-index", "--target", installed, wheel],
+        [*PIP, "install", "--quiet", "--no-deps", "--no-index", "--target", directory, wheel],
         check=True,
         timeout=BUILD_S_MAX,
     )
+    return directory
+
+
+def place_of_gateway(variables: Mapping[str, str]) -> Path:
+    """Return the file that `python -m gateway` imports first."""
+    imported = subprocess.run(
+        [sys.executable, "-c", "import gateway; print(gateway.__file__)"],
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=START_S_MAX,
+    )
+    return Path(imported.stdout.strip())
+
+
+async def test_a_gateway_that_is_installed_from_the_wheel_serves_the_page_without_node(
+    installed: Path, tmp_path: Path, identity_database: str
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
     settings = make_settings(tmp_path, identity_database, ApiKey.generate())
     variables = environment_of(settings, "127.0.0.1:0") | {
         "PATH": str(programs),
@@ -75,19 +96,32 @@ async def test_a_gateway_that_is_installed_from_the_wheel_serves_the_page_withou
         for path in (built / "assets").iterdir()
         if path.suffix not in COMPRESSED
     }
+    imported = await asyncio.to_thread(place_of_gateway, variables)
     async with asyncio.timeout(START_S_MAX), started(variables) as process:
         client = HttpClient(await http_port_of(process))
         replies = {path: await client.request("GET", path) for path in wanted}
-    imported = subprocess.run(
-        [sys.executable, "-c", "import gateway; print(gateway.__file__)"],
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=START_S_MAX,
-    )
 
-    assert shutil.which("node", path=variables["PATH"]) is None
-    assert Path(imported.stdout.strip()).is_relative_to(installed)
+    assert imported.is_relative_to(installed)
     assert {path: reply.status for path, reply in replies.items()} == dict.fromkeys(wanted, 200)
     assert [path for path, file in wanted.items() if replies[path].body != file.read_bytes()] == []
+
+
+async def test_a_gateway_without_the_built_page_serves_the_api_and_says_what_is_missing(
+    installed: Path, tmp_path: Path, identity_database: str
+) -> None:
+    bare = tmp_path / "bare"
+    shutil.copytree(installed / "gateway", bare / "gateway", ignore=lambda *_: ["built"])
+    key = ApiKey.generate()
+    variables = environment_of(make_settings(tmp_path, identity_database, key), "127.0.0.1:0")
+    async with (
+        asyncio.timeout(START_S_MAX),
+        started({**variables, "PYTHONPATH": f"{bare}:{installed}"}) as process,
+    ):
+        port = await http_port_of(process)
+        page = await HttpClient(port).request("GET", "/")
+        me = HttpClient(port, {"Authorization": f"Bearer {key.reveal()}"})
+        answer = await me.request("GET", "/api/v1/me")
+
+    assert (page.status, answer.status) == (200, 200)
+    assert b"The web page is not built here." in page.body
+    assert b"<code>scripts/page</code> builds it" in page.body
