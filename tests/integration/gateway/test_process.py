@@ -2,21 +2,20 @@ import asyncio
 import signal
 import socket
 import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from asyncio.subprocess import Process
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
 from gateway.http.addresses import HttpAddress
-from gateway.settings import GatewaySettings
 from parley.clock import SystemClock
 from parley.identity import ApiKey
 from parley.process import OpenFiles
 from parley.telemetry import InMemoryTelemetry
 from support.gateway.fake_chatd import FakeChatd
 from support.gateway.fake_chatd_server import serving
+from support.gateway.processes import environment_of, http_port_of, started
 from support.gateway.raw_connections import Connection, code_of
 from support.gateway.stack import make_settings
 from support.net.http_client import HttpClient, SentEvent
@@ -27,18 +26,21 @@ import os, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]),) * 2)
 os.execv(sys.executable, [sys.executable, "-m", "gateway"])
 """
-# Starts a gateway whose listening socket ends with a signal, as `ss --kill` ends one.
+# Starts a gateway whose listening socket ends with a signal, as `ss --kill` ends one; not before
+# the start is complete, which lets it listen once more.
 BREAKABLE = """
 import runpy, signal, socket
 from gateway.http import server
 
-bind = server._bind
-def bind_breakably(address):
-    bound = bind(address)
-    signal.signal(signal.SIGUSR1, lambda *_: bound.shutdown(socket.SHUT_RDWR))
-    return bound
+on_tick, requested = server._Server.on_tick, []
+signal.signal(signal.SIGUSR1, lambda *_: requested.append(True))
+async def break_on_tick(self, counter):
+    while requested:
+        requested.pop()
+        self._listening.shutdown(socket.SHUT_RDWR)
+    return await on_tick(self, counter)
 
-server._bind = bind_breakably
+server._Server.on_tick = break_on_tick
 runpy.run_module("gateway", run_name="__main__")
 """
 #: Waits for its body once the gateway has begun with it. Each is of another client of a proxy.
@@ -46,43 +48,6 @@ BEGUN = (
     "POST /api/v1/sign-in HTTP/1.1\r\nHost: parley.test\r\nX-Forwarded-For: 2001:db8:{:x}::1\r\n"
     "Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
 )
-
-
-def environment(settings: GatewaySettings, http_listen: str) -> dict[str, str]:
-    return {
-        "GATEWAY_LISTEN": str(settings.listen),
-        "GATEWAY_TRUST_FILE": str(settings.trust_file),
-        "GATEWAY_SIGNING_KEY_FILE": str(settings.signing_key_file),
-        "GATEWAY_HTTP_LISTEN": http_listen,
-        "GATEWAY_PUBLIC_URL": str(settings.public_url),
-        "GATEWAY_DATABASE_URL": settings.database_url.reveal(),
-        "GATEWAY_CHATD": ",".join(map(str, settings.chatd)),
-        "GATEWAY_OWNER_API_KEY": settings.owner_api_key.reveal(),
-    }
-
-
-@asynccontextmanager
-async def started(variables: dict[str, str], *arguments: str) -> AsyncIterator[Process]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, *(arguments or ("-m", "gateway")), env=variables, stderr=PIPE
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-
-
-async def http_port_of(process: Process) -> int:
-    """Wait until the process says where it serves."""
-    assert process.stderr is not None
-    seen = b""
-    while line := await process.stderr.readline():
-        seen += line
-        if b"serving HTTP on" in line:
-            return int(line.partition(b"127.0.0.1:")[2].split()[0])
-    raise AssertionError(seen.decode())
 
 
 def open_files_of(process: Process) -> int:
@@ -110,7 +75,7 @@ async def test_a_gateway_serves_until_it_is_told_to_stop_and_says_bye(
             clock=SystemClock(),
             telemetry=InMemoryTelemetry("chatd").telemetry,
         ),
-        started(environment(settings, "127.0.0.1:0")) as process,
+        started(environment_of(settings, "127.0.0.1:0")) as process,
     ):
         port = await http_port_of(process)
         client = HttpClient(port, {"Authorization": f"Bearer {key.reveal()}"})
@@ -132,7 +97,7 @@ async def test_a_wrong_key_is_a_problem_of_configuration(
     tmp_path: Path, identity_database: str
 ) -> None:
     settings = make_settings(tmp_path, identity_database, ApiKey.generate())
-    variables = environment(settings, "127.0.0.1:0") | {"GATEWAY_OWNER_API_KEY": "not-a-key"}
+    variables = environment_of(settings, "127.0.0.1:0") | {"GATEWAY_OWNER_API_KEY": "not-a-key"}
 
     code, said = await http_problem_of(variables)
 
@@ -148,7 +113,7 @@ async def test_a_port_in_use_is_a_problem_of_configuration(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
 
-        code, said = await http_problem_of(environment(settings, address))
+        code, said = await http_problem_of(environment_of(settings, address))
 
     assert code == 2
     assert f"cannot serve HTTP on {address}" in said
@@ -159,7 +124,7 @@ async def test_a_listening_socket_that_fails_ends_the_gateway(
     tmp_path: Path, identity_database: str
 ) -> None:
     settings = make_settings(tmp_path, identity_database, ApiKey.generate())
-    variables = environment(settings, "127.0.0.1:0")
+    variables = environment_of(settings, "127.0.0.1:0")
     async with asyncio.timeout(60), started(variables, "-c", BREAKABLE) as process:
         port = await http_port_of(process)
         process.send_signal(signal.SIGUSR1)
@@ -174,7 +139,7 @@ async def test_a_missing_trust_file_is_a_problem_of_configuration(
     settings = make_settings(tmp_path, identity_database, ApiKey.generate())
     settings.trust_file.unlink()
 
-    code, said = await http_problem_of(environment(settings, "127.0.0.1:0"))
+    code, said = await http_problem_of(environment_of(settings, "127.0.0.1:0"))
 
     assert code == 2
     assert "trust file" in said
@@ -186,7 +151,7 @@ async def test_connections_are_refused_before_a_gateway_has_no_open_files_left(
 ) -> None:
     files = OpenFiles(limit=600, limit_at_start=600)
     settings = make_settings(tmp_path, identity_database, ApiKey.generate())
-    variables = environment(settings, "127.0.0.1:0") | {
+    variables = environment_of(settings, "127.0.0.1:0") | {
         "GATEWAY_HTTP_CONNECTIONS_MAX": "4096",
         "GATEWAY_TRUSTED_PROXIES": "127.0.0.1",
     }

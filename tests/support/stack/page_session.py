@@ -10,6 +10,15 @@ from support.stack.local_stack import LocalStack
 
 #: Of the owner, who has none at first.
 PASSWORD = "a calm sentence about nine green pens"
+#: Finds a field by the begin of its label, and in it an option by the begin of its words.
+OPTION = """
+    (label, words) => {
+        const named = [...document.querySelectorAll('.field')].find(
+            (each) => each.querySelector('label')?.innerText.startsWith(label));
+        const field = named?.querySelector('select');
+        return field && [...field.options].find((each) => each.label.startsWith(words));
+    }
+"""
 
 
 def call(
@@ -89,6 +98,19 @@ async def written(page: Page, text: str) -> None:
     await page.click(".composer textarea")
     await page.type(text)
     await page.press("Enter")
+
+
+async def choose(page: Page, label: str, words: str) -> None:
+    """Choose an option of a field, each by the begin of its words, once it is offered."""
+    option = f"({OPTION})({json.dumps(label)}, {json.dumps(words)})"
+    await page.until(option)
+    await page.run(f"""
+        ((option) => {{
+            const field = option.closest('select');
+            field.value = option.value;
+            field.dispatchEvent(new Event('change', {{bubbles: true}}));
+        }})({option})
+    """)
 
 
 async def idle(page: Page) -> None:

@@ -5,19 +5,10 @@ import pytest
 from support.net.browser import Browser, Page
 from support.stack.local_stack import LocalStack
 from support.stack.page_audit import problems_in_all_looks
-from support.stack.page_session import call, sign_in
+from support.stack.page_session import call, choose, sign_in
 
 pytestmark = pytest.mark.slow
 
-CHOOSE = """
-    (([label, words]) => {{
-        const named = [...document.querySelectorAll('.field')].find(
-            (each) => each.querySelector('label')?.innerText.startsWith(label));
-        const field = named.querySelector('select');
-        field.value = [...field.options].find((each) => each.label.startsWith(words)).value;
-        field.dispatchEvent(new Event('change', {{bubbles: true}}));
-    }})({given!r})
-"""
 CHECK = """
     (([model, label]) => {{
         const row = [...document.querySelectorAll('tbody tr')].find(
@@ -53,9 +44,9 @@ async def test_own_models_are_chosen_in_the_settings_and_shown_in_the_composer(
         await sign_in(page, stack, "mona")
         await page.visit(f"http://{stack.http}/settings/models")
         await ready(page)
-        await page.run(CHOOSE.format(given=["New chats", "owned-1"]))
+        await choose(page, "New chats", "owned-1")
         await page.find(".field", "Effort: new chats")
-        await page.run(CHOOSE.format(given=["Effort: new chats", "low"]))
+        await choose(page, "Effort: new chats", "low")
         await page.until("document.querySelectorAll('select')[1].value === 'low'")
         await page.run(CHECK.format(given=["owned-2", "Favourite"]))
         await page.until("document.querySelectorAll('tbody input:checked').length === 1")

@@ -10,6 +10,7 @@ const TOOLS = [
   ...["execute", "write_file", "edit_files", "apply_patch", "read_file", "list_files", "find_files", "search_files"],
   ...["process_output", "process_write", "process_signal", "process_list", "attach_file", "ask_user_question", "propose_plan"],
   ...["spawn_agent", "wait_agents", "message_agent", "interrupt_agent", "list_agents", "list_subagent_models", "advisor", "todo"],
+  ...["create_workspace", "start_workspace", "stop_workspace", "list_templates", "read_template"],
   ...["never_seen_before"],
 ];
 const STANDINGS = Object.keys(WORDS) as Standing[];

@@ -11,6 +11,7 @@ import { ExecuteCard, Output, Problem } from "./execute.tsx";
 import { ChangeCard, LookCard } from "./files.tsx";
 import { TodoCard } from "../todos/card.tsx";
 import { argsOf, type CardProps, record, string, toolWords } from "./outcome.ts";
+import { WorkspaceCard } from "./workspace.tsx";
 
 type ToolCardProps = CardProps & { chatId: string };
 
@@ -50,6 +51,10 @@ export const ToolCard = memo(function ToolCard(props: ToolCardProps) {
       return <AdvisorCard {...props} />;
     case "todo":
       return <TodoCard {...props} />;
+    case "create_workspace":
+    case "start_workspace":
+    case "stop_workspace":
+      return <WorkspaceCard {...props} />;
     case "chat_summarized":
       return <SummaryLine {...props} />;
     default:

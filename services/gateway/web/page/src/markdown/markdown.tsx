@@ -3,10 +3,10 @@
  * are not loaded, and links lead to the web or to mail.
  */
 import type { Token, Tokens } from "marked";
-import { type MouseEvent, memo, type ReactNode, useRef } from "react";
+import { memo, type ReactNode, useRef } from "react";
 import { isOpenFence, type Lexed, lexed } from "./blocks.ts";
 import { Code } from "./code.tsx";
-import { safeLink } from "./links.ts";
+import { Link } from "./link.tsx";
 
 const ROWS_MAX = 500;
 
@@ -134,26 +134,4 @@ const ENTITIES: Record<string, string> = { "&amp;": "&", "&lt;": "<", "&gt;": ">
 
 function unescaped(text: string): string {
   return text.replace(/&(?:amp|lt|gt|quot|#39);/g, (each) => ENTITIES[each] ?? each);
-}
-
-interface LinkProps {
-  href: string;
-  text: string;
-  children: ReactNode;
-}
-
-function Link({ href, text, children }: LinkProps) {
-  const safe = safeLink(href);
-  if (!safe) return <span title="This is no address that can be followed">{children}</span>;
-  function ask(event: MouseEvent): void {
-    if (safe?.asks && !confirm(`This link sends data to ${safe.host}:\n\n${safe.href}\n\nOpen it?`)) event.preventDefault();
-  }
-  return (
-    <>
-      <a href={safe.href} title={safe.href} target="_blank" rel="noopener noreferrer nofollow" onClick={ask}>
-        {children}
-      </a>
-      {!text.includes(safe.host) && <span className="link-host"> ({safe.host})</span>}
-    </>
-  );
 }

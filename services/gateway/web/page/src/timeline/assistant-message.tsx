@@ -10,12 +10,13 @@ import { Menu, MenuHeading } from "../ui/menu.tsx";
 import { CopyButton } from "../markdown/code.tsx";
 import { type AssistantItem, type Call, type Piece, sameItem } from "./items.ts";
 import { FallbackNote } from "./fallback-note.tsx";
+import { Link } from "../markdown/link.tsx";
+import { safeLink } from "../markdown/links.ts";
 import { Markdown } from "../markdown/markdown.tsx";
 import { Notices } from "./notices.tsx";
 import { useSmoothed } from "./smooth.ts";
 import { Thinking } from "./thinking.tsx";
 import { Attachments, textOf } from "./user-message.tsx";
-import { safeLink } from "../markdown/links.ts";
 
 interface Props {
   item: AssistantItem;
@@ -115,13 +116,10 @@ function Sources({ sources }: { sources: Part[] }) {
     <ul className="sources" aria-label="Sources">
       {sources.map((part, index) => {
         if (part.type !== "source") return null;
-        const link = safeLink(part.url);
-        return link && (
-          <li key={index}>
-            <a href={link.href} target="_blank" rel="noopener noreferrer nofollow">{part.title || link.host}</a>
-            <span className="link-host"> ({link.host})</span>
-          </li>
-        );
+        const safe = safeLink(part.url);
+        if (!safe) return null;
+        const title = part.title || safe.host;
+        return <li key={index}><Link href={part.url} text={title}>{title}</Link></li>;
       })}
     </ul>
   );
