@@ -93,7 +93,10 @@ def _servicers(
     verifier = TicketVerifier(neighbours.ticket_check, journal.generation, clock)
     return (
         ProcessServicer(
-            resources.processes, Presenter(resources.spawner.pid), verifier, reach=resources.egress
+            resources.processes,
+            Presenter.of(resources.spawner.pid, clock),
+            verifier,
+            reach=resources.egress,
         ),
         ExecutionServicer(journal, resources.processes),
         FileServicer(resources.files, resources.egress),

@@ -91,6 +91,8 @@ class Quotas:
     _full: dict[WorkspaceId, int] = field(default_factory=dict)
     #: For each socket the number of consecutive scans with descriptors in flight.
     _in_flight: dict[WorkspaceId, dict[int, int]] = field(default_factory=dict)
+    #: Ended, and not measured since: what was measured while their processes wrote is too little.
+    _ended: set[WorkspaceId] = field(default_factory=set)
     _is_deserted: bool = False
     _is_over: bool = False
     #: The processes at the last scan.
@@ -252,12 +254,16 @@ class Quotas:
             del self._uses[workspace_id]
         if problem is None:
             self.workspaces.overruns.pop(workspace_id, None)
+            self._ended.discard(workspace_id)
             return
         known = self.workspaces.overruns.get(workspace_id)
         self.workspaces.overruns[workspace_id] = problem
+        is_first = workspace_id in self._ended
+        self._ended.discard(workspace_id)
         # A command that removes files may continue, however much is left to remove.
-        if known is None or problem.used > known.used:
+        if known is None or (problem.used > known.used and not is_first):
             await self._end(workspace_id, problem.dimension)
+            self._ended.add(workspace_id)
 
     async def _end(self, workspace_id: WorkspaceId, dimension: str) -> None:
         logger.warning(
@@ -277,6 +283,7 @@ class Quotas:
         self._uses.pop(workspace_id, None)
         self._full.pop(workspace_id, None)
         self._in_flight.pop(workspace_id, None)
+        self._ended.discard(workspace_id)
         self.workspaces.overruns.pop(workspace_id, None)
 
     async def _measured(self, workspace_id: WorkspaceId, space: Space) -> Use:

@@ -9,6 +9,7 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.api.workspace.v1 import execution_pb2, process_pb2, sandbox_pb2
+from parley.clock import Clock
 from toolrunner.journal.records import (
     Execution,
     ExecutionState,
@@ -18,6 +19,7 @@ from toolrunner.journal.records import (
     StdinMode,
 )
 from toolrunner.primitives.domain import Exit
+from toolrunner.processes.group_sizes import GroupSizes
 from toolrunner.processes.output.excerpt import Excerpt
 from toolrunner.processes.wait import Reason
 from toolrunner.sandbox import Layer, Level, Network, Profile, Report, Used
@@ -186,13 +188,18 @@ def time_to_proto(time: datetime) -> Timestamp:
 
 @dataclass(frozen=True, slots=True)
 class Presenter:
-    """Presents processes that a spawner started."""
+    """Presents processes that a spawner started.
 
-    spawner_pid: int
+    Attributes:
+        group_sizes: Returns how many processes each process group has.
+    """
 
-    def group_sizes(self) -> Counter[int]:
-        """Return how many processes each process group has."""
-        return Counter(each.group for each in running_below(self.spawner_pid))
+    group_sizes: GroupSizes
+
+    @classmethod
+    def of(cls, spawner_pid: int, clock: Clock) -> "Presenter":
+        """Present the processes of a spawner."""
+        return cls(GroupSizes(lambda: _group_sizes_below(spawner_pid), clock))
 
     def present(
         self, record: ProcessRecord, members: Counter[int] | None = None
@@ -202,4 +209,10 @@ class Presenter:
         if record.state is not ProcessState.RUNNING and not has_open_pipes:
             return process_to_proto(record, running_members=0)
         sizes = self.group_sizes() if members is None else members
-        return process_to_proto(record, running_members=sizes[record.pid])
+        # The count may be older than the process.
+        least = int(record.state is ProcessState.RUNNING)
+        return process_to_proto(record, running_members=max(least, sizes[record.pid]))
+
+
+def _group_sizes_below(spawner_pid: int) -> Counter[int]:
+    return Counter(each.group for each in running_below(spawner_pid))

@@ -140,6 +140,22 @@ async def test_a_command_that_started_while_its_workspace_was_measured_learns_wh
     assert sorted(processes.blamed) == [("later", "disk_bytes"), ("w5", "disk_bytes")]
 
 
+async def test_what_was_written_while_a_workspace_was_measured_does_not_end_what_removes_it(
+    tmp_path: Path, sleepers: dict[int, Leader]
+) -> None:
+    processes = Ending(sleepers)
+    quotas, _ = overfull(tmp_path, processes)
+    await quotas.look()
+    ended = []
+    for number in range(3):
+        (tmp_path / "w5" / "files" / f"more{number}").write_bytes(os.urandom(1024**2))
+        cast(FakeClock, quotas.clock).advance(60.0)
+        await quotas.look()
+        ended.append(len(processes.ended))
+    # It is ended again for what was written after the first measurement since its end.
+    assert ended == [1, 2, 2]
+
+
 async def test_quotas_are_enforced_while_other_work_holds_all_threads(
     tmp_path: Path, sleepers: dict[int, Leader]
 ) -> None:
