@@ -36,6 +36,8 @@ RETRY_AFTER_S: Final = 2.0
 WAIT_S_MAX: Final = 120.0
 #: A user whose requests have waited for so long without a pause sends more than may run.
 BUSY_AFTER_S: Final = 1.0
+#: How many times as long as it took a request of such a user keeps its slot.
+BUSY_MULTIPLE: Final = 3
 #: A user who made a request within this time counts as active.
 ACTIVE_S: Final = 5.0
 REFUSED: Final = "gateway.requests.refused"
@@ -80,6 +82,12 @@ class AdmissionLimits:
     opened_s: float = 0.1
     busy_s: float = 0.5
     quotas: RateQuotas = NO_QUOTAS
+
+    def kept_s(self, took_s: float, *, is_busy: bool) -> float:
+        """Return how long the slot of a request that took so long is kept for other users."""
+        if is_busy:
+            return min(BUSY_MULTIPLE * took_s, self.busy_s)
+        return min(took_s, self.opened_s)
 
 
 class Presence(Protocol):
@@ -306,7 +314,7 @@ class Admission:
             return self._limits.opened_s
         now_s, since_s = self._clock.monotonic(), turns.waiting_since_s
         is_busy = since_s is not None and now_s - since_s >= BUSY_AFTER_S
-        return min(now_s - started_s, self._limits.busy_s if is_busy else self._limits.opened_s)
+        return self._limits.kept_s(now_s - started_s, is_busy=is_busy)
 
     def _calls_max(self) -> int:
         """Return how many requests of one user may run concurrently now."""

@@ -289,6 +289,16 @@ async def test_who_sends_more_than_may_run_all_the_time_leaves_more_time_to_othe
         requests.end_all()
 
 
+@pytest.mark.parametrize(
+    ("took_s", "is_busy", "kept_s"),
+    [(0.05, False, 0.05), (2.0, False, 0.1), (0.05, True, 0.15), (2.0, True, 0.5)],
+)
+def test_a_slot_is_kept_three_times_as_long_for_who_sends_more_than_may_run(
+    took_s: float, is_busy: bool, kept_s: float
+) -> None:
+    assert AdmissionLimits().kept_s(took_s, is_busy=is_busy) == pytest.approx(kept_s)
+
+
 async def test_the_time_that_requests_wait_begins_anew_when_none_waits() -> None:
     limits = replace(LIMITS, opened_s=0.0, busy_s=3600.0)
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
