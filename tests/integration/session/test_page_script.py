@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = Path("services/gateway/web/page")
-COPIED = (
+COPIED: tuple[str | Path, ...] = (
     *("requirements.lock", "pyproject.toml", ".venv/parley-stamp"),
     *("scripts/setup", "scripts/page", "scripts/node_packages", "scripts/run"),
     *(PAGE / name for name in (".npmrc", "package.json", "package-lock.json", "vite.config.ts")),
@@ -42,7 +42,7 @@ def clone(tmp_path: Path) -> Path:
 def run(clone: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Run a command of a clone whose registry of packages refuses connections."""
     with socket.socket() as silent:
-        # Bound and not listening: nobody else gets the port, and it refuses.
+        # Bound and not listening: no other process gets the port, and it refuses.
         silent.bind(("127.0.0.1", 0))
         return subprocess.run(
             command,

@@ -1,6 +1,5 @@
 """What an administrator changes at the page, as the server has it afterwards."""
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +57,7 @@ class Administration:
 
 
 @pytest.fixture
-async def administration(stack: LocalStack, chromium: Browser) -> AsyncIterator[Administration]:
+async def administration(stack: LocalStack, chromium: Browser) -> Administration:
     users = call(stack, "GET", "/api/v1/users")["items"]
     if "greta" not in [each["login"] for each in users]:
         new_user(stack, "greta", "admin")
