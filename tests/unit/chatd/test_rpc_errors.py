@@ -56,7 +56,11 @@ from chatd.primitives.domain.ids import (
     QueuedMessageId,
     RevertId,
 )
-from chatd.push.domain.subscription import PushNotAccepted, TooManySubscriptions
+from chatd.push.domain.subscription import (
+    PushNotAccepted,
+    PushTestedTooOften,
+    TooManySubscriptions,
+)
 from chatd.schedules.domain.schedule import ScheduleEnded, TooManySchedules
 from chatd.spend.domain.limits import UsageLimitReached
 from chatd.turns.domain.ports import RestoreFailed
@@ -264,6 +268,12 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         "ABORTED",
         "PUSH_NOT_ACCEPTED",
         {"problem": "its push service answered 500"},
+    ),
+    (
+        PushTestedTooOften(5.0),
+        "RESOURCE_EXHAUSTED",
+        "PUSH_TESTED_TOO_OFTEN",
+        {"every_s": "5"},
     ),
     (
         SecretValueNeeded("deploy"),

@@ -35,6 +35,18 @@ class PushNotAccepted(ChatError):
         self.problem = problem
 
 
+class PushTestedTooOften(ChatError):
+    """A device was tested a moment ago.
+
+    Attributes:
+        every_s: How often a device is tested at most.
+    """
+
+    def __init__(self, every_s: float) -> None:
+        super().__init__(f"the device is tested at most once in {every_s:g} s")
+        self.every_s = every_s
+
+
 @dataclass(frozen=True, slots=True)
 class PushAddress:
     """Where and how a device is reached. Anybody who has it can send to the device.

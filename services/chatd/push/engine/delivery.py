@@ -8,7 +8,11 @@ from typing import Final
 from chatd.push.domain.delivery import Answer, Dropped, Result, backoff_s
 from chatd.push.domain.notification import Notification
 from chatd.push.domain.ports import DeliveryRecords, NotificationSender
-from chatd.push.domain.subscription import LAST_ERROR_CHARACTERS_MAX, PushNotAccepted, PushTarget
+from chatd.push.domain.subscription import (
+    LAST_ERROR_CHARACTERS_MAX,
+    PushTarget,
+    PushTestedTooOften,
+)
 from chatd.push.engine.owner_limits import OwnerLimits
 from parley.cache import BoundedCache
 from parley.clock import Clock
@@ -88,12 +92,12 @@ class PushDelivery:
         """Deliver a test, also to a device that is left alone; one within a few seconds.
 
         Raises:
-            PushNotAccepted: The device was tested a moment ago.
+            PushTestedTooOften: The device was tested a moment ago.
             DatabaseUnavailable: The key pair cannot be read, or the result cannot be stored.
             SecretsError: The key pair cannot be decrypted.
         """
         if self._tested.get(target.id) is not None:
-            raise PushNotAccepted(f"the device is tested at most once in {TEST_S:g} s")
+            raise PushTestedTooOften(TEST_S)
         self._tested.put(target.id, True)
         async with self._connections.place(target.owner_id):
             answer = await self._answer_of(target, notification)

@@ -1,6 +1,10 @@
 """Maps errors of push subscriptions to gRPC problems."""
 
-from chatd.push.domain.subscription import PushNotAccepted, TooManySubscriptions
+from chatd.push.domain.subscription import (
+    PushNotAccepted,
+    PushTestedTooOften,
+    TooManySubscriptions,
+)
 from parley.rpc import ErrorTable, Problem
 
 
@@ -20,7 +24,16 @@ def _not_accepted(error: PushNotAccepted) -> Problem:
     )
 
 
+def _too_often(error: PushTestedTooOften) -> Problem:
+    return Problem.of(
+        "PUSH_TESTED_TOO_OFTEN",
+        f"The device is tested at most once in {error.every_s:g} s.",
+        {"every_s": f"{error.every_s:g}"},
+    )
+
+
 PUSH_ERRORS: ErrorTable = {
     TooManySubscriptions: _too_many,
     PushNotAccepted: _not_accepted,
+    PushTestedTooOften: _too_often,
 }

@@ -20,7 +20,7 @@ from chatd.push.domain.notification import (
     Notification,
     NotificationKind,
 )
-from chatd.push.domain.subscription import PushAddress, PushNotAccepted, PushTarget
+from chatd.push.domain.subscription import PushAddress, PushTarget, PushTestedTooOften
 from chatd.push.engine.cached_targets import CachedTargets
 from chatd.push.engine.delivery import CONNECTIONS_OF_OWNER_MAX, TEST_S, PushDelivery
 from chatd.push.engine.outbox import PushOutbox
@@ -185,7 +185,7 @@ async def test_a_device_is_tested_once_in_five_seconds() -> None:
     delivery = PushDelivery(slow, slow, clock=clock, clean=str)
     (target,) = await slow.targets(BOB)
     await delivery.test(target, TEST)
-    with pytest.raises(PushNotAccepted, match="at most once in 5 s"):
+    with pytest.raises(PushTestedTooOften, match="at most once in 5 s"):
         await delivery.test(target, TEST)
     await delivery.test(replace(target, id="other"), TEST)
     clock.advance(TEST_S)

@@ -124,6 +124,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The user has as many push subscriptions as may be. Metadata: {"subscriptions_max": "20"}."""
     ERROR_REASON_PUSH_NOT_ACCEPTED: _ErrorReason.ValueType  # 91
     """A push service did not accept a test notification. Metadata: {"problem": "..."}. Not UNAVAILABLE, with which clients would repeat the call unasked."""
+    ERROR_REASON_PUSH_TESTED_TOO_OFTEN: _ErrorReason.ValueType  # 92
+    """A device was tested a moment ago. Metadata: {"every_s": "5"}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `chat.parley`."""
@@ -230,4 +232,6 @@ ERROR_REASON_TOO_MANY_PUSH_SUBSCRIPTIONS: ErrorReason.ValueType  # 90
 """The user has as many push subscriptions as may be. Metadata: {"subscriptions_max": "20"}."""
 ERROR_REASON_PUSH_NOT_ACCEPTED: ErrorReason.ValueType  # 91
 """A push service did not accept a test notification. Metadata: {"problem": "..."}. Not UNAVAILABLE, with which clients would repeat the call unasked."""
+ERROR_REASON_PUSH_TESTED_TOO_OFTEN: ErrorReason.ValueType  # 92
+"""A device was tested a moment ago. Metadata: {"every_s": "5"}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
