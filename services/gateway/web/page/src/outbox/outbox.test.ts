@@ -1,9 +1,6 @@
 // @vitest-environment happy-dom
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { flush, onStored, outbox, post } from "./outbox.ts";
-
-// The outbox sends again every few seconds; on a slow machine that would be in the middle of a test.
-vi.hoisted(() => vi.useFakeTimers({ toFake: ["setInterval"] }));
 
 const TIMED_OUT = { type: "about:blank", title: "Gateway timeout", status: 504, detail: "", instance: "", code: "INTERNAL", retryable: true };
 
@@ -26,8 +23,15 @@ function answer(request: Request): Response {
 
 const message = (chatId: string) => ({ chatId, content: [{ type: "text" as const, text: chatId }], busy: "queue" as const, modelId: null, effort: null, mcpServerIds: null });
 
+// The outbox sends again every few seconds while there is a network: on a slow machine that would be in
+// the middle of a test, also if an earlier file of tests loaded it.
+beforeEach(() => {
+  vi.spyOn(navigator, "onLine", "get").mockReturnValue(false);
+});
+
 afterEach(() => {
   outbox.set([]);
+  vi.restoreAllMocks();
   localStorage.clear();
   vi.unstubAllGlobals();
 });
