@@ -59,11 +59,11 @@ class Administration:
 @pytest.fixture
 async def administration(stack: LocalStack, chromium: Browser) -> Administration:
     users = call(stack, "GET", "/api/v1/users")["items"]
-    if "greta" not in [each["login"] for each in users]:
-        new_user(stack, "greta", "admin")
+    if "gunhild" not in [each["login"] for each in users]:
+        new_user(stack, "gunhild", "admin")
     page = await chromium.page()
     await page.resize(1280, 900)
-    await sign_in(page, stack, "greta")
+    await sign_in(page, stack, "gunhild")
     return Administration(stack, page)
 
 
@@ -92,9 +92,9 @@ async def test_a_group_has_members_and_a_limit_until_it_is_deleted(
     await administration.fill("New group", "sailors")
     await page.click("button[type=submit]", "Create")
     await administration.press("sailors", "Members")
-    await choose(page, "Add", "greta")
+    await choose(page, "Add", "gunhild")
     await page.click("dialog button", "Add")
-    await page.find("dialog tbody tr", "greta")
+    await page.find("dialog tbody tr", "gunhild")
     (group,) = administration.named("groups", "sailors")
     members = administration.stored(f"groups/{group['id']}/members")["items"]
     await administration.visit("limits")
@@ -109,7 +109,7 @@ async def test_a_group_has_members_and_a_limit_until_it_is_deleted(
     await administration.visit("groups")
     await administration.delete("sailors", "Delete")
 
-    assert [each["login"] for each in members] == ["greta"]
+    assert [each["login"] for each in members] == ["gunhild"]
     (limit,) = [each for each in limits if each["group_id"] == group["id"]]
     assert (limit["limit_micros"], limit["period"]) == (5_000_000, "week")
     assert left == [each for each in limits if each != limit]
