@@ -188,7 +188,7 @@ OPEN: Final = """
     GET /waiting
 """
 #: All other routes are for those who work in chats.
-MEMBERS_COUNT: Final = 153
+MEMBERS_COUNT: Final = 154
 
 ABSENT: Final = "00000000-0000-0000-0000-00000000dead"
 SCOPED_KEY: Final = """
