@@ -84,7 +84,7 @@ async def test_the_gateway_tells_who_belongs_where_and_the_bus_when_that_changes
 ) -> None:
     class NoSuspension(UserSuspension):
         async def on_notice(self, user_id: OwnerId) -> None:
-            """Look after nobody."""
+            """Suspend no user."""
 
     class Lists:
         """Remembers whose groups are said to have changed."""
@@ -101,7 +101,7 @@ async def test_the_gateway_tells_who_belongs_where_and_the_bus_when_that_changes
         def on_groups_resync(self) -> None:
             """Nothing was lost."""
 
-    nobody: Any = None
+    unused: Any = None
     lists = Lists()
     groups = CachedGroups(GatewayGroups(channels), FakeClock())
     group_cleanup = GroupCleanup(
@@ -120,7 +120,7 @@ async def test_the_gateway_tells_who_belongs_where_and_the_bus_when_that_changes
 
     async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
         following = [
-            tasks.create_task(follow_users(gateway.bus, NoSuspension(nobody), groups, lists)),
+            tasks.create_task(follow_users(gateway.bus, NoSuspension(unused), groups, lists)),
             tasks.create_task(follow_groups(gateway.bus, groups, group_cleanup, lists)),
         ]
         assert await told() == ()

@@ -6,7 +6,7 @@ import type { Story } from "../testing/stories.tsx";
 import type { Standing } from "./outcome.ts";
 import { ToolCard } from "./tool-card.tsx";
 
-const MADE = { ok: true, workspace_id: "w1", workspace_name: "tide-1", state: "ready", build_id: "w1-1", directory: "/work/tide", git_branch: "main" };
+const MADE = { ok: true, workspace_id: "w1", workspace_name: "tide-1", state: "ready", build_id: "w1-1", directory: "/srv/tide", git_branch: "main" };
 
 function card(tool: string, standing: Standing, args: object, told: object | null): ReactNode {
   const call = { type: "tool-call", tool_call_id: "call_1", tool_name: tool, args };
@@ -35,7 +35,7 @@ export const CreatedWorkspace: Story = {
   async play(canvas, press) {
     expect(body(canvas)).toBe("");
     await press(canvas.querySelector(".card-head")!);
-    expect([...canvas.querySelectorAll("dl > div")].map((each) => each.textContent)).toEqual(["Directory/work/tide", "Branchmain"]);
+    expect([...canvas.querySelectorAll("dl > div")].map((each) => each.textContent)).toEqual(["Directory/srv/tide", "Branchmain"]);
   },
 };
 
